@@ -1,0 +1,39 @@
+"""``penstock script``: run a Python file whose ``nemo_curator`` is Penstock, without a change in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+# Options end at FILE: what follows belongs to the script, --help included.
+@click.command("script", context_settings={"allow_interspersed_args": False})
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARGS]...")
+def command(file: Path, arguments: tuple[str, ...]) -> None:
+    r"""Run FILE, a script written for nemo_curator, on Penstock.
+
+    The script is run as python would run it, with ARGS as its arguments; only the name nemo_curator in it means
+    Penstock. To do the same without this command, put this line on top of the script:
+
+    \b
+      import penstock.compat.nemo_curator
+
+    \b
+    Example:
+      penstock script curate.py --input docs/ --output clean/
+    """
+    import runpy
+    import sys
+
+    from penstock.compat.finder import install
+
+    install()
+    argv, path = sys.argv, list(sys.path)
+    sys.argv = [str(file), *arguments]
+    sys.path.insert(0, str(file.resolve().parent))
+    try:
+        runpy.run_path(str(file), run_name="__main__")
+    finally:
+        sys.argv, sys.path[:] = argv, path

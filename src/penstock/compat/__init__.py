@@ -1,0 +1,1 @@
+"""Running scripts written for ``nemo_curator`` on Penstock, without a change in them."""

@@ -1,0 +1,131 @@
+"""The one table: which name of ``nemo_curator`` is which name of ours.
+
+To serve another name, add it here; the finder and its messages follow from the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+ROOT = "nemo_curator"
+
+
+def _all_in(home: str, *names: str) -> dict[str, str]:
+    return {name: f"{home}:{name}" for name in names}
+
+
+_PIPELINE = _all_in("penstock.core.pipeline", "Pipeline")
+_STAGE = {
+    **_all_in("penstock.core.stage", "ProcessingStage"),
+    **_all_in("penstock.core.composite", "CompositeStage"),
+}
+_FUNCTION_STAGE = _all_in("penstock.core.function_stage", "processing_stage")
+
+_TASK = _all_in("penstock.core.task", "Task")
+_EMPTY_TASK = _all_in("penstock.core.task", "EmptyTask")
+_DOCUMENTS = _all_in("penstock.core.documents", "DocumentBatch")
+_FILES = _all_in("penstock.core.files", "FileGroupTask")
+
+_JSONL_READER = _all_in("penstock.text", "JsonlReader")
+_PARQUET_READER = _all_in("penstock.text", "ParquetReader")
+_JSONL_WRITER = _all_in("penstock.text", "JsonlWriter")
+_PARQUET_WRITER = _all_in("penstock.text", "ParquetWriter")
+
+_DOCUMENT_FILTER = _all_in("penstock.text", "DocumentFilter")
+_SCORE_FILTER = _all_in("penstock.text", "ScoreFilter")
+_STRING_FILTERS = _all_in(
+    "penstock.text",
+    "BoilerPlateStringFilter",
+    "CommonEnglishWordsFilter",
+    "NonAlphaNumericFilter",
+    "WordCountFilter",
+)
+_REPETITION_FILTERS = _all_in("penstock.text", "RepeatedLinesFilter")
+
+_TEXT = f"{ROOT}.stages.text"
+
+# Module -> its public names -> "module:name" of ours. Parents of a module need no entry of their own.
+NAMES: Mapping[str, Mapping[str, str]] = {
+    ROOT: _all_in("penstock.compat.legacy", "Sequential", "ToBackend"),
+    f"{ROOT}.pipeline": _PIPELINE,
+    f"{ROOT}.pipeline.pipeline": _PIPELINE,
+    f"{ROOT}.backends.base": _all_in("penstock.core.worker_info", "NodeInfo", "WorkerMetadata"),
+    f"{ROOT}.utils.performance_utils": _all_in("penstock.core.perf", "StagePerfStats"),
+    f"{ROOT}.tasks": {**_TASK, **_EMPTY_TASK, **_DOCUMENTS, **_FILES},
+    f"{ROOT}.tasks.tasks": _TASK,
+    f"{ROOT}.tasks.document": _DOCUMENTS,
+    f"{ROOT}.tasks.file_group": _FILES,
+    f"{ROOT}.tasks.sentinels": _EMPTY_TASK,
+    f"{ROOT}.stages.base": _STAGE,
+    f"{ROOT}.stages.core": _STAGE,
+    f"{ROOT}.stages.function_decorators": _FUNCTION_STAGE,
+    f"{ROOT}.stages.function_definitions": _FUNCTION_STAGE,
+    f"{ROOT}.stages.resources": _all_in("penstock.core.resources", "Resources"),
+    f"{ROOT}.stages.file_partitioning": _all_in("penstock.text", "FilePartitioningStage"),
+    f"{_TEXT}.io": {**_JSONL_READER, **_PARQUET_READER, **_JSONL_WRITER, **_PARQUET_WRITER},
+    f"{_TEXT}.io.reader": {**_JSONL_READER, **_PARQUET_READER},
+    f"{_TEXT}.io.reader.jsonl": {**_JSONL_READER, **_all_in("penstock.text", "JsonlReaderStage")},
+    f"{_TEXT}.io.reader.parquet": {**_PARQUET_READER, **_all_in("penstock.text", "ParquetReaderStage")},
+    f"{_TEXT}.io.writer": {**_JSONL_WRITER, **_PARQUET_WRITER},
+    f"{_TEXT}.io.writer.jsonl": _JSONL_WRITER,
+    f"{_TEXT}.io.writer.parquet": _PARQUET_WRITER,
+    # Early releases had the heuristics in text.filters and ScoreFilter in text.modules; scripts of that time do too.
+    f"{_TEXT}.filters": {**_DOCUMENT_FILTER, **_SCORE_FILTER, **_STRING_FILTERS, **_REPETITION_FILTERS},
+    f"{_TEXT}.modules": _SCORE_FILTER,
+    f"{_TEXT}.filters.doc_filter": _DOCUMENT_FILTER,
+    f"{_TEXT}.filters.score_filter": _SCORE_FILTER,
+    f"{_TEXT}.filters.heuristic": _STRING_FILTERS,
+    f"{_TEXT}.filters.heuristic.string": _STRING_FILTERS,
+    f"{_TEXT}.filters.heuristic.repetition": _REPETITION_FILTERS,
+    f"{_TEXT}.filters.heuristic.repetition.repetition": _REPETITION_FILTERS,
+}
+
+_INLINE = "InlineExecutor (penstock), which runs the whole pipeline in this process"
+_OWN_STAGE = "a ProcessingStage of your own (penstock), which sees one batch at a time"
+_OWN_FILTER = "ScoreFilter with a DocumentFilter of your own (penstock.text)"
+_NO_CLUSTER = "InlineExecutor (penstock), which needs no cluster: leave the client out"
+_GPUS = "Resources(gpus=…) on the stage that needs a GPU (penstock): leave the client out"
+
+_XENNA = {"XennaExecutor": _INLINE}
+_RAY_DATA = {"RayDataExecutor": _INLINE}
+_RAY_ACTOR_POOL = {"RayActorPoolExecutor": _INLINE}
+_EXACT = {"ExactDeduplicationWorkflow": _OWN_STAGE}
+_FUZZY = {"FuzzyDeduplicationWorkflow": _OWN_STAGE}
+_QUALITY = {"QualityClassifier": _OWN_FILTER}
+
+# Module -> names in it that we do not have, but users often import -> what to use meanwhile.
+# The modules can be imported, because only then can the message name the class the script asks for.
+WANTED: Mapping[str, Mapping[str, str]] = {
+    f"{ROOT}.backends.xenna": _XENNA,
+    f"{ROOT}.backends.xenna.executor": _XENNA,
+    f"{ROOT}.backends.ray_data": _RAY_DATA,
+    f"{ROOT}.backends.ray_data.executor": _RAY_DATA,
+    f"{ROOT}.backends.ray_actor_pool": _RAY_ACTOR_POOL,
+    f"{ROOT}.backends.ray_actor_pool.executor": _RAY_ACTOR_POOL,
+    f"{ROOT}.core.client": {"RayClient": _NO_CLUSTER, "SlurmRayClient": _NO_CLUSTER},
+    f"{ROOT}.utils.distributed_utils": {"get_client": _GPUS},
+    f"{ROOT}.stages.deduplication.exact.workflow": _EXACT,
+    f"{ROOT}.stages.deduplication.fuzzy": _FUZZY,
+    f"{ROOT}.stages.deduplication.fuzzy.workflow": _FUZZY,
+    f"{_TEXT}.classifiers": _QUALITY,
+    f"{_TEXT}.classifiers.quality": _QUALITY,
+}
+
+
+def _with_parents(paths: Iterable[str]) -> frozenset[str]:
+    parts = [path.split(".") for path in paths]
+    return frozenset(".".join(part[:length]) for part in parts for length in range(1, len(part) + 1))
+
+
+# Every module that can be imported, packages above included.
+MODULES = _with_parents([*NAMES, *WANTED])
+_WITH_NAMES = _with_parents(NAMES)
+
+
+def modules_below(module: str) -> list[str]:
+    """Return the modules directly below one, without those in which there is nothing we have.
+
+    >>> modules_below("nemo_curator.stages.text.io")
+    ['reader', 'writer']
+    """
+    return sorted(known.rpartition(".")[2] for known in _WITH_NAMES if known.rpartition(".")[0] == module)

@@ -1,0 +1,61 @@
+"""What happened in each stage of a run, as numbers that add up."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass
+class StageCounters:
+    """Totals of one stage. Counters of the same stage from two workers add up."""
+
+    stage: str
+    tasks: int = 0
+    items_in: int = 0
+    items_out: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+    seconds: float = 0.0
+    errors: int = 0
+    rejected: int = 0
+    # What the items are called ("documents", "files"), once some have been seen.
+    noun_in: str = ""
+    noun_out: str = ""
+    metrics: dict[str, float] = field(default_factory=dict)
+
+    def add(self, other: StageCounters) -> None:
+        """Add what another worker counted for the same stage."""
+        self.tasks += other.tasks
+        self.items_in += other.items_in
+        self.items_out += other.items_out
+        self.bytes_in += other.bytes_in
+        self.bytes_out += other.bytes_out
+        self.seconds += other.seconds
+        self.errors += other.errors
+        self.rejected += other.rejected
+        self.noun_in = self.noun_in or other.noun_in
+        self.noun_out = self.noun_out or other.noun_out
+        for name, value in other.metrics.items():
+            self.metrics[name] = self.metrics.get(name, 0.0) + value
+
+    @property
+    def dropped(self) -> int:
+        """How many items went in and did not come out, where both are of one kind."""
+        same_kind = self.noun_out in ("", self.noun_in)
+        return max(0, self.items_in - self.items_out) if same_kind else 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the totals as plain data."""
+        return {**asdict(self), "dropped": self.dropped}
+
+
+@dataclass(frozen=True)
+class PartCount:
+    """What one part of a merged stage did to one task: a merged stage still answers for each of its parts."""
+
+    items_in: int
+    items_out: int
+    seconds: float = 0.0
+    bytes_in: int = 0
+    bytes_out: int = 0

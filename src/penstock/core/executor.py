@@ -1,0 +1,38 @@
+"""Who runs a pipeline: the protocol, and which one runs when the user names none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from penstock.core.task import Task
+
+if TYPE_CHECKING:
+    from penstock.core.pipeline import Pipeline
+
+
+class Executor(Protocol):
+    """Anything that can run a pipeline."""
+
+    def execute(
+        self,
+        pipeline: Pipeline,
+        initial_tasks: Sequence[Task[Any]] | None = None,
+        checkpoint_path: str | Path | None = None,
+    ) -> list[Task[Any]]:
+        """Run the pipeline and return what its last stage gave, in the order of the input."""
+        ...
+
+
+_default: list[Callable[[], Executor]] = []
+
+
+def set_default_executor(factory: Callable[[], Executor]) -> None:
+    """Say which executor runs a pipeline when the user names none. Core itself knows of none."""
+    _default[:] = [factory]
+
+
+def default_executor() -> Executor:
+    """Make the executor that runs when the user names none."""
+    return _default[0]()

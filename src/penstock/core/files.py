@@ -1,0 +1,85 @@
+"""A task that names files, and the arithmetic of putting files into such tasks."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+from penstock.core.task import Task
+
+
+@dataclass(repr=False)
+class FileGroupTask(Task[list[str]]):
+    """Some files that are read, or were written, together.
+
+    >>> FileGroupTask("crawl", ["b.jsonl", "a.jsonl"]).num_items
+    2
+    """
+
+    noun: ClassVar[str] = "files"
+
+    reader_config: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def num_items(self) -> int:
+        """How many files."""
+        return len(self.data)
+
+    @property
+    def num_bytes(self) -> int:
+        """The size of the names; the files' content is not in memory."""
+        return sum(len(path.encode("utf-8", "surrogateescape")) for path in self.data)
+
+    def validate(self) -> bool:
+        """Accept a list of paths only."""
+        if not isinstance(self.data, list) or not all(isinstance(path, str) for path in self.data):
+            raise TypeError(f"FileGroupTask: data must be a list of path strings, got {self.data!r:.200}")
+        return True
+
+    def get_deterministic_id(self) -> str:
+        """Return a hash of the file names, so that a new file beside them does not rename this task.
+
+        Where the source says what the files are called below the path it was given, that counts, so that moving
+        the whole data set renames nobody either.
+        """
+        names = self._metadata.get("source_names", self.data)
+        return hashlib.sha256("|".join(sorted(names)).encode("utf-8", "surrogateescape")).hexdigest()[:12]
+
+
+class SizedFile(NamedTuple):
+    """A file that exists, and how large it is."""
+
+    path: str
+    size: int
+    # Where it lies below the path the user gave: the same wherever that is.
+    name: str = ""
+
+
+def group_files(
+    files: Sequence[SizedFile], files_per_partition: int | None = None, blocksize: int | None = None
+) -> Iterator[list[SizedFile]]:
+    """Put files into groups that are read together, in order.
+
+    With a ``blocksize`` a group closes before it would grow past that many bytes.
+
+    >>> files = [SizedFile("a", 6), SizedFile("b", 3), SizedFile("c", 4)]
+    >>> [[f.path for f in group] for group in group_files(files, blocksize=10)]
+    [['a', 'b'], ['c']]
+    >>> [[f.path for f in group] for group in group_files(files)]
+    [['a'], ['b'], ['c']]
+    """
+    limit = files_per_partition if files_per_partition or blocksize else 1
+    group: list[SizedFile] = []
+    group_bytes = 0
+    for file in files:
+        full = limit is not None and len(group) >= limit
+        overflow = blocksize is not None and group_bytes + file.size > blocksize
+        if group and (full or overflow):
+            yield group
+            group, group_bytes = [], 0
+        group.append(file)
+        group_bytes += file.size
+    if group:
+        yield group

@@ -1,0 +1,24 @@
+"""A record that could not be processed: set aside with the reason, never lost without a word."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+MAX_EXCERPT = 2000
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """One line of the dead-letter file."""
+
+    stage: str
+    reason: str
+    source: str = ""
+    position: int | None = None
+    excerpt: str = ""
+    task_id: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as plain data."""
+        return asdict(self)

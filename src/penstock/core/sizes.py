@@ -1,0 +1,42 @@
+"""Sizes in bytes, as people write and read them."""
+
+from __future__ import annotations
+
+import re
+
+_UNITS = {
+    "": 1, "b": 1,
+    "k": 10**3, "kb": 10**3, "m": 10**6, "mb": 10**6, "g": 10**9, "gb": 10**9, "t": 10**12, "tb": 10**12,
+    "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40,
+}  # fmt: skip
+
+
+def parse_bytes(size: int | float | str) -> int:
+    """Return a size in bytes from a number or from "64MB", "1.5 GiB" and the like.
+
+    >>> parse_bytes("64MB"), parse_bytes("1.5 GiB"), parse_bytes(1024)
+    (64000000, 1610612736, 1024)
+    """
+    if isinstance(size, int | float) and not isinstance(size, bool):
+        value = float(size)
+    else:
+        match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([a-zA-Z]*)\s*", str(size))
+        if match is None or match[2].lower() not in _UNITS:
+            raise ValueError(f"{size!r} is not a size. Write a number of bytes, or one with a unit: 64MB, 1.5GiB.")
+        value = float(match[1]) * _UNITS[match[2].lower()]
+    if not value >= 1:
+        raise ValueError(f"{size!r} is not a size: it must be at least one byte.")
+    return int(value)
+
+
+def human_bytes(count: float) -> str:
+    """Return a size for people.
+
+    >>> human_bytes(999), human_bytes(59_100_000)
+    ('999 B', '59.1 MB')
+    """
+    for unit in ("B", "kB", "MB", "GB"):
+        if abs(count) < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"

@@ -1,0 +1,76 @@
+"""A task: the unit that travels between stages. What it holds is the business of its subclass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, TypeVar
+
+from penstock.core.perf import StagePerfStats
+
+T = TypeVar("T")
+
+
+@dataclass(repr=False)
+class Task(Generic[T]):
+    """Some data on its way through a pipeline.
+
+    ``task_id`` is given by the framework and follows from lineage alone (see ``lineage``). ``_metadata`` travels
+    from parent to child without the stage doing anything for it.
+    """
+
+    # What the items inside are called in counts shown to a person.
+    noun: ClassVar[str] = "items"
+
+    dataset_name: str
+    data: T
+    _stage_perf: list[StagePerfStats] = field(default_factory=list)
+    _metadata: dict[str, Any] = field(default_factory=dict)
+    task_id: str = field(init=False, default="")
+    # Where this task stands among all others, whatever order they finish in; see lineage.
+    _order: tuple[int, ...] = field(init=False, default=())
+    # The source tasks it descends from: what a checkpoint counts as done.
+    _sources: tuple[str, ...] = field(init=False, default=())
+
+    def __post_init__(self) -> None:
+        """Refuse a payload of the wrong kind at once, where the user's code made it."""
+        self.validate()
+
+    @property
+    def num_items(self) -> int:
+        """How many items (documents, files, clips) the task holds."""
+        return 1
+
+    @property
+    def num_bytes(self) -> int:
+        """How many bytes the payload takes in memory."""
+        return 0
+
+    def validate(self) -> bool:
+        """Raise if the payload is of the wrong kind."""
+        return True
+
+    def add_stage_perf(self, perf_stats: StagePerfStats) -> None:
+        """Append what one stage cost."""
+        self._stage_perf.append(perf_stats)
+
+    def get_deterministic_id(self) -> str | None:
+        """Return an id that follows from the content, for tasks that come from a source; None: use the position."""
+        return None
+
+    def __repr__(self) -> str:
+        """Name the task, not its payload: that may be gigabytes."""
+        name = self.task_id or "not run yet"
+        return f"{type(self).__name__}({name}, dataset={self.dataset_name!r}, {self.num_items} items)"
+
+
+@dataclass(repr=False)
+class EmptyTask(Task[None]):
+    """What a source stage is given when the user passes no initial tasks."""
+
+    dataset_name: str = ""
+    data: None = None
+
+    @property
+    def num_items(self) -> int:
+        """Nothing inside."""
+        return 0

@@ -1,0 +1,1 @@
+"""What a run shows of itself: progress while it works, a summary at the end."""

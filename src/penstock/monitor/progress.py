@@ -1,0 +1,65 @@
+"""How far a run has come: a live bar on a terminal, a plain line now and then anywhere else."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from penstock.core.counters import StageCounters
+from penstock.core.sizes import human_bytes
+from penstock.monitor.console import stderr_console
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
+    from rich.progress import TaskID
+
+
+class Progress:
+    """Shows how many of a run's tasks are done, as a context manager around the work."""
+
+    def __init__(self, title: str, logging_interval: float, *, enabled: bool = True) -> None:
+        self.total: int | None = None
+        self._title = title
+        self._interval = logging_interval
+        self._enabled = enabled
+        self._console = stderr_console()
+        self._started = self._last_line = time.monotonic()
+        self._bar: RichProgress | None = None
+        self._bar_task: TaskID | None = None
+
+    def __enter__(self) -> Progress:
+        """Begin to show."""
+        self._started = self._last_line = time.monotonic()
+        if self._enabled and self._console.is_terminal:
+            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+            from rich.progress import Progress as RichProgress
+
+            columns = ("[bold]{task.description}", BarColumn(), MofNCompleteColumn(), "{task.fields[detail]}")
+            shown = [TextColumn(column) if isinstance(column, str) else column for column in columns]
+            self._bar = RichProgress(*shown, TimeRemainingColumn(), console=self._console, transient=True)
+            self._bar_task = self._bar.add_task(self._title, total=None, detail="")
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        """Give the terminal back."""
+        if self._bar is not None:
+            self._bar.stop()
+
+    def update(self, done: int, counters: Sequence[StageCounters]) -> None:
+        """Show that so many tasks are done."""
+        if not self._enabled:
+            return
+        seen = max((c.items_out for c in counters), default=0)
+        size = max((c.bytes_out for c in counters), default=0)
+        rate = size / max(time.monotonic() - self._started, 1e-9)
+        detail = f"{seen:,} items, {human_bytes(rate)}/s"
+        if self._bar is not None and self._bar_task is not None:
+            self._bar.update(self._bar_task, completed=done, total=self.total, detail=detail)
+        elif time.monotonic() - self._last_line >= self._interval:
+            self._last_line = time.monotonic()
+            self._console.print(f"{self._title}: {done} of {self.total} tasks, {detail}", highlight=False)

@@ -1,0 +1,83 @@
+"""What a run did, stage by stage: a table for a person, plain data for a program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.core.counters import StageCounters
+from penstock.core.sizes import human_bytes
+from penstock.monitor.console import stderr_console
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """The totals of one run."""
+
+    pipeline: str
+    counters: Sequence[StageCounters]
+    seconds: float
+    output: str | None = None
+    dead_letters: str | None = None
+    num_dead_letters: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the totals as plain data."""
+        return {
+            "pipeline": self.pipeline,
+            "seconds": round(self.seconds, 3),
+            "output": self.output,
+            "dead_letters": {"path": self.dead_letters, "count": self.num_dead_letters},
+            "stages": [counters.to_dict() for counters in self.counters],
+        }
+
+    def print(self) -> None:
+        """Show the totals."""
+        console = stderr_console()
+        console.print(self._table())
+        for line in self._closing_lines():
+            console.print(line, highlight=False, soft_wrap=True)
+
+    def _table(self) -> Table:
+        from rich import box
+        from rich.table import Table
+
+        table = Table(title=f"{self.pipeline}: {self.seconds:.1f} s", title_justify="left", box=box.SIMPLE_HEAD)
+        table.add_column("stage", overflow="fold")
+        for heading in ("in", "out", "dropped", "bytes in", "bytes out", "seconds"):
+            table.add_column(heading, justify="right", no_wrap=True)
+        for c in self.counters:
+            table.add_row(
+                c.stage,
+                _items(c.items_in, c.noun_in),
+                _items(c.items_out, c.noun_out or c.noun_in),
+                f"{c.dropped:,}" if c.dropped else "",
+                human_bytes(c.bytes_in),
+                human_bytes(c.bytes_out),
+                f"{c.seconds:.2f}",
+            )
+        return table
+
+    def _closing_lines(self) -> list[str]:
+        lines = []
+        read = next((c.items_out for c in self.counters if c.noun_out == "documents"), None)
+        dropped = {c.stage: c.dropped for c in self.counters if c.dropped and c.noun_in == "documents"}
+        if read is not None:
+            by = "; ".join(f"{count:,} by {stage}" for stage, count in sorted(dropped.items(), key=lambda e: -e[1]))
+            kept = read - sum(dropped.values())
+            share = f" ({kept / read:.1%})" if read else ""
+            lines.append(f"Read {read:,} documents, kept {kept:,}{share}, dropped {sum(dropped.values()):,}"
+                         + (f": {by}." if by else "."))  # fmt: skip
+        if self.num_dead_letters:
+            lines.append(f"Set aside {self.num_dead_letters:,} records that could not be read: {self.dead_letters}")
+        if self.output is not None:
+            lines.append(f"Output: {self.output}")
+        return lines
+
+
+def _items(count: int, noun: str) -> str:
+    return f"{count:,} {noun.removesuffix('s') if count == 1 else noun}"

@@ -1,0 +1,28 @@
+"""How the sources of a pipeline are cut into tasks: how many, how large."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from penstock.core.files import SizedFile
+from penstock.core.stage import ProcessingStage
+from penstock.plan.plan import SourcePartition
+
+
+def partition(
+    stages: Sequence[ProcessingStage[Any, Any]], listing: Mapping[int, Sequence[SizedFile]]
+) -> tuple[SourcePartition, ...]:
+    """Say for every listed source (by the position of its stage) what tasks it will give."""
+    return tuple(_partition_one(stages[position], files) for position, files in sorted(listing.items()))
+
+
+def _partition_one(stage: ProcessingStage[Any, Any], files: Sequence[SizedFile]) -> SourcePartition:
+    group_bytes = [sum(file.size for file in group) for group in stage.partition_files(files)]
+    return SourcePartition(
+        stage=stage.name,
+        files=len(files),
+        bytes=sum(file.size for file in files),
+        tasks=len(group_bytes),
+        largest_task_bytes=max(group_bytes, default=0),
+    )

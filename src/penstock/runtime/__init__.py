@@ -1,0 +1,1 @@
+"""What runs: workers that take tasks through a chain of stages, and executors that feed them."""

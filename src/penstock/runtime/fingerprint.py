@@ -1,0 +1,38 @@
+"""What makes two runs the same run: their stages, and the parameters of each. A checkpoint is good for one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.core.stage import ProcessingStage
+
+# How a stage is run, not what it does: may differ between a run and its resumption.
+_WITHOUT_EFFECT = {"resources", "runtime_env", "num_workers", "num_workers_per_node"}
+
+
+def fingerprint(stages: Sequence[ProcessingStage[Any, Any]]) -> dict[str, str]:
+    """Return one entry for each stage and parameter, so that a difference can be named."""
+    entries: dict[str, str] = {}
+    for number, stage in enumerate(stages, start=1):
+        label = f"stage {number} '{stage.name}'"
+        entries[label] = type(stage).__qualname__
+        for key, value in sorted(stage.get_config().items()):
+            if key not in _WITHOUT_EFFECT:
+                entries[f"{label} {key}"] = _describe(value)
+    return entries
+
+
+def _describe(value: Any) -> str:  # noqa: ANN401 - a parameter may be anything
+    """Describe a parameter by what it says, never by where it lies in memory."""
+    if value is None or isinstance(value, str | int | float | bool | bytes):
+        return repr(value)
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_describe(k)}: {_describe(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list | tuple | set | frozenset):
+        parts = [_describe(part) for part in value]
+        return f"{type(value).__name__}({', '.join(sorted(parts) if isinstance(value, set | frozenset) else parts)})"
+    if callable(value) and hasattr(value, "__qualname__"):
+        return f"{value.__module__}.{value.__qualname__}"
+    state = {key: part for key, part in getattr(value, "__dict__", {}).items() if not key.startswith("__")}
+    return f"{type(value).__qualname__}({_describe(state)})" if state else type(value).__qualname__

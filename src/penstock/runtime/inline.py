@@ -1,0 +1,209 @@
+"""Running a whole pipeline in this process: for small jobs, notebooks and a debugger.
+
+Pools are chained as generators, so a task goes all the way to the end before the next one is read, and no more than
+one batch per pool is in memory.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from penstock.core.lineage import root_tasks
+from penstock.core.pipeline import Pipeline
+from penstock.core.task import Task
+from penstock.core.worker_info import NodeInfo, WorkerMetadata
+from penstock.errors import suggestion
+from penstock.monitor.progress import Progress
+from penstock.monitor.summary import RunSummary
+from penstock.plan.plan import Plan, Pool
+from penstock.runtime.completion import Completion, SourceRecord
+from penstock.runtime.fingerprint import fingerprint
+from penstock.runtime.machine import this_machine
+from penstock.runtime.planning import plan_pipeline
+from penstock.runtime.worker import Worker
+from penstock.storage.journal import Journal
+from penstock.storage.run_folder import RunFolder, beside_output
+
+_CONFIG_KEYS = ("logging_interval",)
+
+
+class InlineExecutor:
+    """Runs every stage in this process, one task after the other.
+
+    ``cpus``, ``gpus`` and ``gpu_memory_gb`` are claimed instead of looked up, to try a plan for another machine.
+    What the run did is in ``run_dir`` (default: ``_penstock`` inside the output folder).
+
+    >>> from penstock import Pipeline
+    >>> from penstock.testing import ListSource, make_batch
+    >>> InlineExecutor(show_progress=False).execute(Pipeline("p", stages=[ListSource([make_batch(["a", "b"])])]))
+    [DocumentBatch(0_0, dataset='test', 2 items)]
+    """
+
+    def __init__(
+        self,
+        config: dict[str, Any] | None = None,
+        *,
+        run_dir: str | None = None,
+        show_progress: bool = True,
+        cpus: float | None = None,
+        gpus: int | None = None,
+        gpu_memory_gb: float | None = None,
+    ) -> None:
+        self._config = dict(config or {})
+        for key in self._config:
+            if key not in _CONFIG_KEYS:
+                raise ValueError(
+                    f"InlineExecutor: unknown setting '{key}'; it has {', '.join(_CONFIG_KEYS)}."
+                    f"{suggestion(key, _CONFIG_KEYS)}"
+                )
+        self._run_dir = run_dir
+        self._show_progress = show_progress
+        self._claims = (cpus, gpus, gpu_memory_gb)
+        self.last_summary: RunSummary | None = None
+
+    def execute(
+        self,
+        pipeline: Pipeline,
+        initial_tasks: Sequence[Task[Any]] | None = None,
+        checkpoint_path: str | Path | None = None,
+    ) -> list[Task[Any]]:
+        """Run the pipeline and return what its last stage gave, in the order of the input."""
+        cluster = this_machine(*self._claims)
+        plan = plan_pipeline(pipeline, cluster, initial_tasks, with_checkpoint=checkpoint_path is not None)
+        journal = Journal(checkpoint_path, fingerprint(plan.stages)) if checkpoint_path is not None else None
+        output = next((path for stage in reversed(plan.stages) if (path := stage.writes_to()) is not None), None)
+        folder = RunFolder(self._run_dir) if self._run_dir else beside_output(output, pipeline.name)
+        run = _InlineRun(plan, journal, folder, Progress(plan.pipeline, self._interval, enabled=self._show_progress))
+        try:
+            for stage in plan.stages:
+                stage.before_run(resuming=journal is not None and journal.resumed)
+            folder.clear()
+            outputs = run.run(root_tasks(initial_tasks), initial_are_sources=initial_tasks is not None)
+        except KeyboardInterrupt:
+            print(_how_to_resume(pipeline.name, run.sources_done, checkpoint_path), file=sys.stderr)
+            raise
+        finally:
+            folder.close()
+            if journal is not None:
+                journal.close()
+            self.last_summary = run.summary(output)
+        if output is not None or folder.num_dead_letters or self._run_dir:
+            folder.write_summary(self.last_summary.to_dict())
+        if self._show_progress:
+            self.last_summary.print()
+        return outputs
+
+    @property
+    def _interval(self) -> float:
+        return float(self._config.get("logging_interval", 60))
+
+
+class _InlineRun:
+    """One run: its workers, and what is on its way."""
+
+    def __init__(self, plan: Plan, journal: Journal | None, folder: RunFolder, progress: Progress) -> None:
+        self._plan = plan
+        self._journal = journal
+        self._folder = folder
+        self._progress = progress
+        # The user's own stages are never run: a copy is, so that a second run starts from the same.
+        self._workers = [Worker(copy.deepcopy(pool.steps)) for pool in plan.pools]
+        self._completion = Completion()
+        self._outputs: list[Task[Any]] = []
+        self._started_at = time.monotonic()
+        self.sources_done = 0
+
+    def run(self, roots: list[Task[Any]], *, initial_are_sources: bool) -> list[Task[Any]]:
+        """Run every task to the end."""
+        pools = list(zip(self._plan.pools, self._workers, strict=True))
+        started: list[Worker] = []
+        try:
+            for number, worker in enumerate(self._workers):
+                started.append(worker)
+                worker.start(NodeInfo("this machine"), WorkerMetadata(f"inline-{number}"))
+            if initial_are_sources:
+                sources = roots
+            else:
+                result = self._workers[0].run(roots)
+                self._folder.add_dead_letters(result.rejections)
+                sources, pools = result.outputs, pools[1:]
+            with self._progress:
+                self._run_sources(sources, pools)
+        finally:
+            for worker in reversed(started):
+                worker.stop()
+        return sorted(self._outputs, key=lambda task: (task._order, task.task_id))
+
+    def summary(self, output: str | None) -> RunSummary:
+        """Return the totals so far."""
+        return RunSummary(
+            pipeline=self._plan.pipeline,
+            counters=[counters for worker in self._workers for counters in worker.counters],
+            seconds=time.monotonic() - self._started_at,
+            output=output,
+            dead_letters=self._folder.dead_letters if self._folder.num_dead_letters else None,
+            num_dead_letters=self._folder.num_dead_letters,
+        )
+
+    def _run_sources(self, sources: list[Task[Any]], pools: list[tuple[Pool, Worker]]) -> None:
+        self._progress.total = len(sources)
+        stream: Iterator[list[Task[Any]]] = ([source] for source in self._fresh(sources))
+        for pool, worker in pools:
+            stream = self._through(pool, worker, stream)
+        for tasks in stream:
+            self._completion.finish(tasks)
+            self._commit()
+        self._commit()
+
+    def _fresh(self, sources: list[Task[Any]]) -> Iterator[Task[Any]]:
+        """Give out the sources that an earlier run did not complete; of the others, take the results."""
+        for source in sources:
+            if self._journal is not None and source.task_id in self._journal.done:
+                self._settle(self._journal.done[source.task_id])
+                continue
+            self._completion.enter([source])
+            yield source
+
+    def _through(self, pool: Pool, worker: Worker, stream: Iterator[list[Task[Any]]]) -> Iterator[list[Task[Any]]]:
+        waiting: list[Task[Any]] = []
+        for tasks in stream:
+            waiting.extend(tasks)
+            while len(waiting) >= pool.batch_size:
+                batch, waiting = waiting[: pool.batch_size], waiting[pool.batch_size :]
+                yield self._work(worker, batch)
+        if waiting:
+            yield self._work(worker, waiting)
+
+    def _work(self, worker: Worker, tasks: list[Task[Any]]) -> list[Task[Any]]:
+        # A stage may change a task in place and hand it on: remember where each came from before that.
+        origins = [copy.copy(task) for task in tasks]
+        result = worker.run(tasks)
+        self._completion.reject(origins[0]._sources[0], result.rejections)
+        self._completion.enter(result.outputs)
+        self._completion.leave(origins)
+        return result.outputs
+
+    def _commit(self) -> None:
+        """Settle what has become complete, and remember it if there is a checkpoint."""
+        complete = self._completion.take_complete()
+        if complete and self._journal is not None:
+            self._journal.commit(complete)
+        for record in complete.values():
+            self._settle(record)
+
+    def _settle(self, record: SourceRecord) -> None:
+        self._folder.add_dead_letters(record.rejections)
+        self._outputs.extend(record.outputs)
+        self.sources_done += 1
+        self._progress.update(self.sources_done, self._workers[-1].counters)
+
+
+def _how_to_resume(pipeline: str, done: int, checkpoint_path: str | Path | None) -> str:
+    if checkpoint_path is None:
+        return f"'{pipeline}' stopped; {done} source tasks were complete. With a checkpoint_path it could be resumed."
+    return f"'{pipeline}' stopped; {done} source tasks are complete. Run it with checkpoint {checkpoint_path} to go on."

@@ -1,0 +1,56 @@
+"""From a pipeline to its plan: the looking-up that the pure planner must not do itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.core.cluster import Cluster
+from penstock.core.files import SizedFile
+from penstock.core.pipeline import Pipeline
+from penstock.core.stage import ProcessingStage
+from penstock.core.task import Task
+from penstock.errors import InputError, PlanError
+from penstock.plan.plan import Plan
+from penstock.plan.planner import make_plan
+
+
+def plan_pipeline(
+    pipeline: Pipeline,
+    cluster: Cluster,
+    initial_tasks: Sequence[Task[Any]] | None = None,
+    *,
+    with_checkpoint: bool = False,
+) -> Plan:
+    """Take composites apart, look the sources up, and plan; every mistake found on the way is in one error."""
+    try:
+        stages = pipeline.build()
+    except ValueError as error:
+        raise PlanError(pipeline.name, [str(error)]) from error
+    listing, unreadable = _look_up_sources(stages)
+    return make_plan(
+        pipeline.name,
+        stages,
+        cluster,
+        listing=listing,
+        initial_tasks=initial_tasks,
+        with_checkpoint=with_checkpoint,
+        known_mistakes=unreadable,
+    )
+
+
+def _look_up_sources(
+    stages: Sequence[ProcessingStage[Any, Any]],
+) -> tuple[dict[int, list[SizedFile]], list[str]]:
+    """Return the files of each source by the position of its stage, and what could not be read, in words."""
+    listing: dict[int, list[SizedFile]] = {}
+    mistakes: list[str] = []
+    for position, stage in enumerate(stages):
+        try:
+            files = stage.source_files()
+        except InputError as error:
+            mistakes.append(f"stage '{stage.name}': {error}")
+            continue
+        if files is not None:
+            listing[position] = files
+    return listing, mistakes

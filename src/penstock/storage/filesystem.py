@@ -1,0 +1,126 @@
+"""Any path or URL that fsspec knows: list it, size it, open it. Errors name the path and the way out."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import fsspec
+from fsspec.core import url_to_fs
+
+from penstock.core.files import SizedFile
+from penstock.errors import InputError
+
+# What may follow a file's own extension: read through transparently.
+COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
+
+
+def filesystem_of(path: str, storage_options: dict[str, Any] | None = None) -> tuple[Any, str]:
+    """Return the filesystem a path lives on, and its name there."""
+    try:
+        filesystem, name = url_to_fs(path, **(storage_options or {}))
+    except (ImportError, ValueError) as error:
+        raise InputError(f"{path}: this kind of address cannot be opened here: {error}") from error
+    return filesystem, name
+
+
+def is_local(filesystem: Any) -> bool:  # noqa: ANN401 - fsspec has no types
+    """Tell whether a filesystem is this machine's own."""
+    protocol = filesystem.protocol
+    return "file" in ((protocol,) if isinstance(protocol, str) else protocol)
+
+
+def list_files(
+    paths: str | Path | Sequence[str | Path],
+    extensions: Sequence[str],
+    storage_options: dict[str, Any] | None = None,
+) -> list[SizedFile]:
+    """Return the files under some paths (files, folders, globs, URLs), sorted, each with its size.
+
+    A file named outright is taken whatever it is called; in folders only the extensions count, also when a
+    compression follows them, and names that begin with '.' or '_' are left alone.
+    """
+    given = [paths] if isinstance(paths, str | Path) else list(paths)
+    if not given:
+        raise InputError("no input: the list of file_paths is empty. Give a file, a folder, a glob or a URL.")
+    found: dict[str, SizedFile] = {}
+    for path in given:
+        for file in _list_one(os.fspath(path), tuple(extensions), storage_options):
+            found.setdefault(file.path, file)
+    return [found[path] for path in sorted(found)]
+
+
+def _list_one(path: str, extensions: tuple[str, ...], options: dict[str, Any] | None) -> Iterator[SizedFile]:
+    filesystem, name = filesystem_of(path, options)
+    with reading(path):
+        if filesystem.isdir(name):
+            entries = filesystem.find(name, detail=True)
+            files = [entry for entry in entries.values() if _wanted(entry["name"], name, extensions)]
+            if not files:
+                raise InputError(_nothing_found(path, extensions, [str(entry) for entry in entries]))
+            root = filesystem._parent(name)
+        elif filesystem.exists(name):
+            files, root = [filesystem.info(name)], filesystem._parent(name)
+        elif any(mark in name for mark in "*?["):
+            files = [entry for entry in filesystem.glob(name, detail=True).values() if entry["type"] == "file"]
+            if not files:
+                raise InputError(f"{path}: no file matches this pattern. Is it in quotes, and is the folder right?")
+            root = filesystem._parent(re.split(r"[*?\[]", name)[0])
+        else:
+            raise InputError(f"{path}: there is no such file or folder.")
+        for entry in files:
+            own = entry["name"]
+            full = own if is_local(filesystem) else filesystem.unstrip_protocol(own)
+            yield SizedFile(full, int(entry["size"] or 0), own.removeprefix(root).strip("/"))
+
+
+def _wanted(name: str, folder: str, extensions: tuple[str, ...]) -> bool:
+    below = name[len(folder) :].strip("/").split("/")
+    if any(part.startswith((".", "_")) for part in below):
+        return False
+    bare = below[-1]
+    for compression in COMPRESSIONS:
+        bare = bare.removesuffix(compression)
+    return bare.endswith(extensions)
+
+
+def _nothing_found(path: str, extensions: tuple[str, ...], others: list[str]) -> str:
+    wanted = ", ".join(extensions)
+    if not others:
+        return f"{path}: the folder is empty; expected files that end in {wanted}."
+    kinds = sorted({Path(other).suffix or Path(other).name for other in others})
+    return (
+        f"{path}: none of its {len(others)} files ends in {wanted}; it has {', '.join(kinds[:5])}. "
+        "Set file_extensions, or use the reader for that format."
+    )
+
+
+@contextmanager
+def open_input(path: str, storage_options: dict[str, Any] | None = None) -> Iterator[IO[bytes]]:
+    """Open a file for reading, decompressed if its name says it is compressed."""
+    compression = "zstd" if path.endswith(".zst") else "infer"
+    try:
+        opened = fsspec.open(path, "rb", compression=compression, **(storage_options or {}))
+    except ValueError as error:
+        raise InputError(f"{path}: cannot be opened: {error}") from error
+    with reading(path), opened as stream:
+        yield stream
+
+
+@contextmanager
+def reading(path: str) -> Iterator[None]:
+    """Turn what the system says about a path into an error that names it and says what to do."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: there is no such file or folder.") from error
+    except PermissionError as error:
+        raise InputError(
+            f"{path}: not readable by this user. Change its permissions, or run as another user."
+        ) from error
+    except (EOFError, OSError) as error:
+        raise InputError(f"{path}: cannot be read: {error or type(error).__name__}") from error

@@ -1,0 +1,69 @@
+"""The folder of a run: what it did, and what it had to set aside."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from penstock.core.rejection import Rejection
+from penstock.errors import OutputError
+from penstock.storage.atomic import atomic_write
+from penstock.storage.filesystem import filesystem_of
+
+# Readers leave names that begin with an underscore alone, so this may lie inside the output.
+FOLDER_NAME = "_penstock"
+
+
+class RunFolder:
+    """Where a run writes about itself; nothing is created before there is something to write."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.dead_letters = f"{path}/dead_letters.jsonl"
+        self.summary = f"{path}/summary.json"
+        self.num_dead_letters = 0
+        self._dead_letter_stream: IO[bytes] | None = None
+
+    def clear(self) -> None:
+        """Remove what an earlier run left here, so that nothing old is taken for new."""
+        for path in (self.dead_letters, self.summary):
+            filesystem, name = filesystem_of(path)
+            if filesystem.exists(name):
+                filesystem.rm(name)
+
+    def add_dead_letters(self, rejections: Sequence[Rejection]) -> None:
+        """Append some records to the dead-letter file, a JSON object a line, at once: nothing piles up in memory."""
+        if not rejections:
+            return
+        try:
+            if self._dead_letter_stream is None:
+                filesystem, name = filesystem_of(self.dead_letters)
+                filesystem.makedirs(filesystem._parent(name), exist_ok=True)
+                self._dead_letter_stream = filesystem.open(name, "wb")
+            for rejection in rejections:
+                line = json.dumps(rejection.to_dict(), ensure_ascii=False)
+                self._dead_letter_stream.write(line.encode("utf-8", "replace") + b"\n")
+            self._dead_letter_stream.flush()
+        except OSError as error:
+            raise OutputError(f"{self.dead_letters}: rejected records cannot be written down: {error}") from error
+        self.num_dead_letters += len(rejections)
+
+    def write_summary(self, summary: dict[str, Any]) -> None:
+        """Write the totals."""
+        with atomic_write(self.summary) as stream:
+            stream.write(json.dumps(summary, indent=2, ensure_ascii=False).encode() + b"\n")
+
+    def close(self) -> None:
+        """Close the dead-letter file."""
+        if self._dead_letter_stream is not None:
+            self._dead_letter_stream.close()
+            self._dead_letter_stream = None
+
+
+def beside_output(output: str | None, pipeline: str) -> RunFolder:
+    """Choose the folder of a run: inside its output, or under the current folder if it writes none."""
+    if output is not None:
+        return RunFolder(f"{output.rstrip('/')}/{FOLDER_NAME}")
+    return RunFolder(str(Path("penstock-runs") / pipeline))

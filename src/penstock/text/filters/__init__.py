@@ -1,0 +1,1 @@
+"""Filters: which documents to keep."""

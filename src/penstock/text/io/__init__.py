@@ -1,0 +1,1 @@
+"""Reading documents from files and writing them back."""

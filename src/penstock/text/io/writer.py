@@ -1,0 +1,119 @@
+"""What all document writers share: names that follow from the input, files that appear whole, modes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any, ClassVar
+
+import pyarrow as pa
+
+from penstock.core.documents import DocumentBatch
+from penstock.core.files import FileGroupTask
+from penstock.core.stage import ProcessingStage, Spec
+from penstock.errors import MissingColumnError, OutputError, suggestion
+from penstock.storage.atomic import TEMPORARY_SUFFIX, atomic_write
+from penstock.storage.filesystem import filesystem_of
+from penstock.storage.run_folder import FOLDER_NAME
+
+MODES = ("ignore", "overwrite", "error")
+
+
+class DocumentWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
+    """Writes each batch as one file; a subclass knows the format.
+
+    ``mode`` says what to do with files that lie in ``path`` already, when the run begins (making a writer touches
+    nothing): ``ignore`` leaves them, ``overwrite`` removes those of this format, ``error`` refuses to run. A batch of
+    no documents writes no file.
+    """
+
+    default_extension: ClassVar[str]
+    file_format: ClassVar[str]
+    known_write_kwargs: ClassVar[tuple[str, ...] | None] = ("storage_options",)
+
+    def __init__(
+        self,
+        path: str | Path,
+        write_kwargs: dict[str, Any] | None = None,
+        fields: Sequence[str] | None = None,
+        mode: str = "ignore",
+        file_extension: str | None = None,
+    ) -> None:
+        if mode not in MODES:
+            raise ValueError(f"{type(self).__name__}: mode={mode!r}; it is one of {', '.join(MODES)}.")
+        self.path = os.fspath(path)
+        self.write_kwargs = dict(write_kwargs or {})
+        for key in self.write_kwargs:
+            if self.known_write_kwargs is not None and key not in self.known_write_kwargs:
+                raise ValueError(
+                    f"{type(self).__name__}: write_kwargs has no '{key}'; it has {', '.join(self.known_write_kwargs)}."
+                    f"{suggestion(key, self.known_write_kwargs)}"
+                )
+        self.fields = list(fields) if fields is not None else None
+        self.mode = mode
+        self.file_extension = (file_extension or self.default_extension).removeprefix(".")
+
+    def write_table(self, table: pa.Table, stream: IO[bytes]) -> None:
+        """Write the documents in the writer's format."""
+        raise NotImplementedError
+
+    def process(self, task: DocumentBatch) -> FileGroupTask | None:
+        """Write one file, named after where its documents come from."""
+        target = f"{self.path.rstrip('/')}/{_name(task)}.{self.file_extension}"
+        if task.num_items == 0:
+            self._remove_if_there(target)  # an earlier run may have had documents here
+            return None
+        table = task.to_pyarrow()
+        if self.fields is not None:
+            for field in self.fields:
+                if field not in table.column_names:
+                    raise MissingColumnError(self.name, field, table.column_names)
+            table = table.select(self.fields)
+        with atomic_write(target, self._storage_options) as stream:
+            self.write_table(table, stream)
+        return FileGroupTask(task.dataset_name, [target], _metadata={"format": self.file_format})
+
+    def inputs(self) -> Spec:
+        """Return the fields to be written, if they were named."""
+        return ["data"], list(self.fields or [])
+
+    def writes_to(self) -> str:
+        """Return the output folder."""
+        return self.path
+
+    def before_run(self, *, resuming: bool) -> None:
+        """Look at what lies in the output folder, and clear it or refuse, as the mode says."""
+        filesystem, name = filesystem_of(self.path, self._storage_options)
+        if filesystem.isfile(name):
+            raise OutputError(f"{self.path}: is a file. The writer needs a folder; choose another output.")
+        if resuming or not filesystem.exists(name):
+            return
+        below = [str(file) for file in filesystem.find(name)]
+        data = [file for file in below if f"/{FOLDER_NAME}/" not in file and not file.endswith(TEMPORARY_SUFFIX)]
+        if data and self.mode == "error":
+            raise OutputError(
+                f"{self.path}: there are {len(data)} files in it already, such as {data[0]}. Choose another output "
+                "folder, or mode=overwrite to replace it, or mode=ignore to write beside them."
+            )
+        leftovers = [file for file in below if file.endswith(TEMPORARY_SUFFIX)]
+        if self.mode == "overwrite":
+            leftovers += [file for file in data if file.endswith(f".{self.file_extension}")]
+        for file in leftovers:
+            filesystem.rm(file)
+
+    @property
+    def _storage_options(self) -> dict[str, Any] | None:
+        options: dict[str, Any] | None = self.write_kwargs.get("storage_options")
+        return options
+
+    def _remove_if_there(self, target: str) -> None:
+        filesystem, name = filesystem_of(target, self._storage_options)
+        if filesystem.exists(name):
+            filesystem.rm(name)
+
+
+def _name(task: DocumentBatch) -> str:
+    """Return a file name that is the same for the same input, and different for every task of a run."""
+    return hashlib.sha256(task.task_id.encode()).hexdigest()[:12]
