@@ -10,7 +10,8 @@
     ├── OutputError               a result cannot be written where it was asked for
     ├── StageError                a stage raised while it worked on a task; names stage and task
     ├── CheckpointError           a checkpoint belongs to another pipeline, or cannot be read
-    └── MissingExtraError         an optional dependency is not installed; says what to type
+    ├── MissingExtraError         an optional dependency is not installed; says what to type
+    └── MissingNameError          a script asks for a name of another framework that we do not have (in compat)
 
 A message says what happened, where, what was expected, what came instead, and what to do about it.
 """

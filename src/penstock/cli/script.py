@@ -12,7 +12,7 @@ import click
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARGS]...")
 def command(file: Path, arguments: tuple[str, ...]) -> None:
-    r"""Run FILE, a script written for nemo_curator, on Penstock.
+    """Run FILE, a script written for nemo_curator, on Penstock.
 
     The script is run as python would run it, with ARGS as its arguments; only the name nemo_curator in it means
     Penstock. To do the same without this command, put this line on top of the script:
@@ -27,9 +27,8 @@ def command(file: Path, arguments: tuple[str, ...]) -> None:
     import runpy
     import sys
 
-    from penstock.compat.finder import install
+    import penstock.compat.nemo_curator  # noqa: F401 - the same line a script would have on top
 
-    install()
     argv, path = sys.argv, list(sys.path)
     sys.argv = [str(file), *arguments]
     sys.path.insert(0, str(file.resolve().parent))

@@ -75,11 +75,12 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Take the name ``nemo_curator`` away again."""
+    """Take the name ``nemo_curator`` away again, so that the next ``install`` or import line starts afresh."""
     if _FINDER in sys.meta_path:
         sys.meta_path.remove(_FINDER)
     for name in [name for name, module in sys.modules.items() if _is_ours(module)]:
         del sys.modules[name]
+    sys.modules.pop("penstock.compat.nemo_curator", None)
 
 
 def _is_ours(module: ModuleType) -> bool:

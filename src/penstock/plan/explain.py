@@ -30,7 +30,7 @@ def _lines(plan: Plan) -> Iterator[str]:
         yield f"  workers        {_workers(pool)}"
         if expectation:
             yield f"  expected       {expectation}"
-        width = max(len(stage.name) for stage in pool.stages)
+        width = max(len(part.name) for step in pool.steps for part in step.parts())
         for step in pool.steps:
             parts = step.parts()
             for stage, bracket in zip(parts, _bracket(len(parts)), strict=True):

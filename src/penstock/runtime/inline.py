@@ -17,7 +17,7 @@ from penstock.core.lineage import root_tasks
 from penstock.core.pipeline import Pipeline
 from penstock.core.task import Task
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
-from penstock.errors import suggestion
+from penstock.errors import OutputError, PlanError, suggestion
 from penstock.monitor.progress import Progress
 from penstock.monitor.summary import RunSummary
 from penstock.plan.plan import Plan, Pool
@@ -80,8 +80,7 @@ class InlineExecutor:
         folder = RunFolder(self._run_dir) if self._run_dir else beside_output(output, pipeline.name)
         run = _InlineRun(plan, journal, folder, Progress(plan.pipeline, self._interval, enabled=self._show_progress))
         try:
-            for stage in plan.stages:
-                stage.before_run(resuming=journal is not None and journal.resumed)
+            _before_run(plan, resuming=journal is not None and journal.resumed)
             folder.clear()
             outputs = run.run(root_tasks(initial_tasks), initial_are_sources=initial_tasks is not None)
         except KeyboardInterrupt:
@@ -201,6 +200,18 @@ class _InlineRun:
         self._outputs.extend(record.outputs)
         self.sources_done += 1
         self._progress.update(self.sources_done, self._workers[-1].counters)
+
+
+def _before_run(plan: Plan, *, resuming: bool) -> None:
+    """Let every stage look at the world once; what it cannot live with stops the run before it starts."""
+    mistakes = []
+    for stage in plan.stages:
+        try:
+            stage.before_run(resuming=resuming)
+        except OutputError as error:
+            mistakes.append(f"stage '{stage.name}': {error}")
+    if mistakes:
+        raise PlanError(plan.pipeline, mistakes)
 
 
 def _how_to_resume(pipeline: str, done: int, checkpoint_path: str | Path | None) -> str:

@@ -1,0 +1,67 @@
+"""``penstock curate``: the main job, from a folder of raw documents to a folder of good ones."""
+
+from __future__ import annotations
+
+import click
+
+from penstock.cli.options import checkpoint_option, debug_option
+from penstock.errors import InputError, PlanError
+
+DEFAULT_RECIPE = "english-web"
+_FORMATS = {
+    "Jsonl": (".jsonl", ".json"),
+    "Parquet": (".parquet",),
+}
+
+
+@click.command("curate")
+@click.argument("input_path", metavar="INPUT")
+@click.argument("output_path", metavar="OUTPUT")
+@click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
+@click.option("--recipe", default=DEFAULT_RECIPE, show_default=True, help="A recipe by name, or a YAML file.")
+@click.option("--text-field", help="The column or key that holds the document.  [default: text]")
+@click.option("--overwrite", is_flag=True, help="Replace what an earlier run left in OUTPUT.")
+@checkpoint_option
+@debug_option
+def command(
+    input_path: str,
+    output_path: str,
+    overrides: tuple[str, ...],
+    recipe: str,
+    text_field: str | None,
+    overwrite: bool,
+    checkpoint: str | None,
+) -> None:
+    """Read documents from INPUT, keep the good ones, write them to OUTPUT.
+
+    INPUT is a file, a folder, a glob or a URL of JSONL or Parquet files; the output is in the same format. What was
+    dropped by which stage is printed and kept in OUTPUT/_penstock.
+
+    \b
+    Examples:
+      penstock curate crawl/ clean/
+      penstock curate 's3://bucket/crawl/*.jsonl.gz' clean/ --text-field body
+      penstock curate crawl/ clean/ --overwrite stages.1.filter_obj.min_words=80
+    """
+    from penstock.recipe.recipe import load_recipe
+
+    try:
+        kind = detect_format(input_path)
+    except InputError as error:
+        raise PlanError("curate", [str(error)]) from error
+    given = [f"input_path={input_path}", f"output_path={output_path}", f"reader={kind}Reader", f"writer={kind}Writer"]
+    given += [f"text_field={text_field}"] if text_field else []
+    given += ["mode=overwrite"] if overwrite else []
+    loaded = load_recipe(recipe, [*given, *overrides])
+    loaded.pipeline.run(loaded.executor, checkpoint_path=checkpoint or loaded.checkpoint_path)
+
+
+def detect_format(input_path: str) -> str:
+    """Return the format of the files under a path: that of the first file in it."""
+    from penstock.storage.filesystem import COMPRESSIONS, list_files
+
+    every_extension = [extension for extensions in _FORMATS.values() for extension in extensions]
+    first = list_files(input_path, every_extension)[0].path
+    for compression in COMPRESSIONS:
+        first = first.removesuffix(compression)
+    return next((kind for kind, extensions in _FORMATS.items() if first.endswith(extensions)), "Jsonl")

@@ -1,0 +1,38 @@
+"""``penstock demo``: the main job on a sample that is made on the spot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from penstock.cli.options import debug_option
+
+DEFAULT_FOLDER = "penstock-demo"
+
+
+@click.command("demo")
+@click.argument("folder", default=DEFAULT_FOLDER, type=click.Path(file_okay=False, path_type=Path))
+@debug_option
+def command(folder: Path) -> None:
+    """Make a small sample in FOLDER and curate it, to see what Penstock does. Needs no network and no service.
+
+    \b
+    Examples:
+      penstock demo
+      penstock demo /some/folder
+    """
+    from penstock.cli.curate import DEFAULT_RECIPE
+    from penstock.cli.sample_corpus import make_sample
+    from penstock.recipe.recipe import load_recipe
+
+    source, target = folder / "input", folder / "output"
+    planted = make_sample(source)
+    click.echo(f"Made {sum(planted.values()):,} lines in {source}:")
+    click.echo("  " + ", ".join(f"{count:,} {kind}" for kind, count in planted.most_common()))
+    click.echo(f"\n$ penstock curate {source} {target} --overwrite\n")
+    load_recipe(DEFAULT_RECIPE, [f"input_path={source}", f"output_path={target}", "mode=overwrite"]).pipeline.run()
+    click.echo("\nLook further:")
+    click.echo(f"  head -n 2 {target}/*.jsonl                      what was kept")
+    click.echo(f"  cat {target}/_penstock/dead_letters.jsonl       lines that could not be read, and why")
+    click.echo(f"  penstock plan {DEFAULT_RECIPE} input_path={source} output_path=clean    how it was run")

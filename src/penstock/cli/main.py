@@ -1,0 +1,88 @@
+"""The command ``penstock``: finds the subcommand, and turns errors into words and exit codes."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import NoReturn
+
+import click
+
+import penstock
+from penstock.errors import PenstockError, PlanError, RecipeError, suggestion
+
+COMMANDS = ("curate", "demo", "doctor", "plan", "run", "script")
+
+EXIT_FAILED = 1
+EXIT_NOT_STARTED = 2
+EXIT_INTERRUPTED = 130
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are named."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import one command."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"penstock.cli.{cmd_name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that was typed, or the one that was meant."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise click.UsageError(f"there is no command '{args[0]}'.{suggestion(args[0], COMMANDS)}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(penstock.__version__, prog_name="penstock")
+def cli() -> None:
+    """Curate training data for large models.
+
+    \b
+    Examples:
+      penstock demo                                 see it work on a small sample
+      penstock curate crawl/ clean/                 the main job: read, filter, write
+      penstock run recipe.yaml input_path=crawl/    a pipeline written as YAML
+      penstock plan recipe.yaml input_path=crawl/   what that would do, without doing it
+      penstock doctor                               what this machine offers
+
+    \b
+    Exit codes:
+      0  done     1  the run failed     2  wrong usage, recipe or plan: nothing was started
+      130  stopped with Ctrl-C
+    """
+
+
+def main() -> NoReturn:
+    """Run the command line and exit with a code that means something."""
+    try:
+        cli.main(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(EXIT_NOT_STARTED)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("penstock: stopped.", err=True)
+        sys.exit(EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of our output went away, as `head` does; that is no error of ours
+        sys.exit(EXIT_FAILED)
+    except PenstockError as error:
+        if _debug():
+            raise
+        click.echo(f"penstock: {error}", err=True)
+        sys.exit(EXIT_NOT_STARTED if isinstance(error, PlanError | RecipeError) else EXIT_FAILED)
+    sys.exit(0)
+
+
+def _debug() -> bool:
+    from penstock.cli.options import debug_asked_for
+
+    return debug_asked_for()

@@ -1,0 +1,29 @@
+"""``penstock run``: run a pipeline written as YAML."""
+
+from __future__ import annotations
+
+import click
+
+from penstock.cli.options import checkpoint_option, debug_option, recipe_arguments
+
+
+@click.command("run")
+@recipe_arguments
+@checkpoint_option
+@debug_option
+def command(recipe: str, overrides: tuple[str, ...], checkpoint: str | None) -> None:
+    """Run RECIPE, a YAML file or the name of a recipe that comes with Penstock.
+
+    KEY=VALUE changes the recipe: a variable, or with dots anything inside it.
+
+    \b
+    Examples:
+      penstock run recipe.yaml
+      penstock run english-web input_path=crawl/ output_path=clean/
+      penstock run recipe.yaml stages.1.filter_obj.min_words=80 mode=overwrite
+      penstock run recipe.yaml --checkpoint state/      go on where it stopped, if it did
+    """
+    from penstock.recipe.recipe import load_recipe
+
+    loaded = load_recipe(recipe, overrides)
+    loaded.pipeline.run(loaded.executor, checkpoint_path=checkpoint or loaded.checkpoint_path)

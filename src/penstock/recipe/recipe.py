@@ -1,0 +1,91 @@
+"""A recipe: a pipeline as YAML, with what a run of it needs beside."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from penstock.core.executor import Executor
+from penstock.core.pipeline import Pipeline
+from penstock.core.stage import ProcessingStage
+from penstock.errors import RecipeError, suggestion
+from penstock.recipe.document import Document, read_document
+from penstock.recipe.instantiate import instantiate
+from penstock.recipe.override import apply_overrides
+from penstock.recipe.variables import missing_variables, resolve_variables
+
+SETTINGS = frozenset({"name", "description", "stages", "executor", "checkpoint_path"})
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a recipe describes."""
+
+    pipeline: Pipeline
+    executor: Executor | None
+    checkpoint_path: str | None
+
+
+def load_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
+    """Read a recipe (a path, a URL, or the name of one that comes with Penstock), with changes applied."""
+    source = find_recipe(name)
+    document = read_document(source)
+    apply_overrides(document, overrides)
+    missing = missing_variables(document)
+    if missing:
+        given = " ".join(f"{key}=…" for key in missing)
+        raise RecipeError(f"{source}: this recipe needs {', '.join(missing)}. Add to the command: {given}")
+    return build_recipe(document)
+
+
+def build_recipe(document: Document) -> Recipe:
+    """Make the objects a recipe describes."""
+    data = resolve_variables(document, SETTINGS)
+    if not isinstance(data.get("stages"), list) or not data["stages"]:
+        raise RecipeError(f"{document.source}: a recipe has a list of 'stages', each with a _target_.")
+    for folder in (str(Path(document.source).parent), "."):
+        if folder not in sys.path:  # stages of the user's own live beside the recipe, or where the command is typed
+            sys.path.append(folder)
+    stages = [_stage(entry, document, position) for position, entry in enumerate(data["stages"])]
+    name = data.get("name") or Path(document.source).stem
+    executor = instantiate(data.get("executor"), document, ("executor",))
+    if executor is not None and not hasattr(executor, "execute"):
+        raise RecipeError(f"{document.where(('executor',))}: expected a _target_ that makes an executor.")
+    return Recipe(Pipeline(str(name), data.get("description"), stages), executor, data.get("checkpoint_path"))
+
+
+def _stage(entry: Any, document: Document, position: int) -> ProcessingStage[Any, Any]:  # noqa: ANN401 - YAML
+    path = ("stages", position)
+    if not isinstance(entry, dict) or "_target_" not in entry:
+        raise RecipeError(f"{document.where(path)}: a stage is a mapping with a _target_, got {entry!r:.80}.")
+    made = instantiate(entry, document, path)
+    if not isinstance(made, ProcessingStage):
+        raise RecipeError(f"{document.where(path)}: {entry['_target_']} is no stage; it made {made!r:.80}.")
+    return made
+
+
+def find_recipe(name: str) -> str:
+    """Return where a recipe lies: as given, or among those that come with Penstock."""
+    if "://" in name or Path(name).is_file():
+        return name
+    shipped = shipped_recipes()
+    if name in shipped:
+        return str(shipped[name])
+    if name.endswith((".yaml", ".yml")):
+        raise RecipeError(f"{name}: there is no such file.{suggestion(Path(name).stem, shipped)}")
+    raise RecipeError(
+        f"'{name}' is neither a file nor a recipe that comes with Penstock: {', '.join(sorted(shipped))}."
+        f"{suggestion(name, shipped)}"
+    )
+
+
+def shipped_recipes() -> dict[str, Path]:
+    """Return the recipes that come with Penstock, by name."""
+    packaged = Path(str(files("penstock") / "recipes"))
+    # A checkout has them at its top, where people look; a wheel carries them inside the package.
+    folder = packaged if packaged.is_dir() else Path(__file__).resolve().parents[3] / "recipes"
+    return {path.stem: path for path in sorted(folder.glob("*.yaml"))}

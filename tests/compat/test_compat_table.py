@@ -1,0 +1,32 @@
+"""The table is true: every entry is there, and no name is both served and missing."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import pytest
+
+import penstock
+from penstock.compat.names import NAMES, WANTED
+
+ENTRIES = [(module, name, target) for module, names in NAMES.items() for name, target in names.items()]
+
+
+@pytest.mark.parametrize(("module", "name", "target"), ENTRIES, ids=[f"{m}.{n}" for m, n, _ in ENTRIES])
+@pytest.mark.usefixtures("compat")
+def test_every_entry_gives_our_own_object(module: str, name: str, target: str) -> None:
+    home, _, attribute = target.partition(":")
+    assert getattr(import_module(module), name) is getattr(import_module(home), attribute)
+    assert name in dir(import_module(module))
+
+
+def test_no_name_is_both_served_and_wanted() -> None:
+    served = {name for names in NAMES.values() for name in names}
+    wanted = {name for names in WANTED.values() for name in names}
+    assert not served & wanted
+
+
+def test_what_a_user_types_first_has_a_name_there() -> None:
+    served = {name for names in NAMES.values() for name in names}
+    # The peer has no executor that runs in the calling process, so there is no name to map.
+    assert set(penstock.__all__) - served == {"InlineExecutor"}

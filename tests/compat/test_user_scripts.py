@@ -1,0 +1,204 @@
+"""Scripts that users of ``nemo_curator`` are shown, each run as it stands, with what it refers to put around it.
+
+A script that needs a capability we do not have yet is a strict expected failure that names it: when the capability
+lands, the test fails until the mark is taken off.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from penstock import DocumentBatch, InlineExecutor, Pipeline, ProcessingStage, Resources, processing_stage
+from penstock.compat.missing import MissingNameError
+
+SCRIPTS = Path(__file__).parent / "scripts"
+Namespace = dict[str, Any]
+
+pytestmark = pytest.mark.usefixtures("compat", "folder")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in a folder that has the inputs the scripts name: three files of two documents each."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("input", "jsonl_input", "parquet_input"):
+        (tmp_path / name).mkdir()
+        for number in range(3):
+            rows = [{"id": f"{number}-{row}", "text": f"Document {row} of file {number}."} for row in range(2)]
+            if name == "parquet_input":
+                pq.write_table(pa.Table.from_pylist(rows), tmp_path / name / f"{number}.parquet")
+            else:
+                lines = "".join(json.dumps(row) + "\n" for row in rows)
+                (tmp_path / name / f"{number}.jsonl").write_text(lines)
+    return tmp_path
+
+
+def run(script: str, around: Namespace | None = None) -> Namespace:
+    """Run a script as python would, with some names already there, and return all the names it leaves."""
+    path = SCRIPTS / f"{script}.py"
+    namespace: Namespace = {**(around or {}), "__name__": "__main__", "__file__": str(path)}
+    exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), namespace)
+    return namespace
+
+
+def needs(capability: str) -> pytest.MarkDecorator:
+    """Expect the script to fail for the want of something that is not there yet."""
+    return pytest.mark.xfail(strict=True, raises=MissingNameError, reason=f"needs {capability}")
+
+
+def tasks_of(reader: ProcessingStage[Any, Any]) -> list[list[str]]:
+    """Return the ids of the documents in each task a reader gives."""
+    tasks = Pipeline("read", stages=[reader]).run(InlineExecutor(show_progress=False))
+    return [task.to_pyarrow()["id"].to_pylist() for task in tasks if isinstance(task, DocumentBatch)]
+
+
+ALL_IDS = [f"{number}-{row}" for number in range(3) for row in range(2)]
+
+
+class StageWithAnything(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """A stage of the user's own, of which a script shows only that it is made with something."""
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+
+def test_every_script_is_tested() -> None:
+    tested = {name.removeprefix("test_") for name in globals() if name.startswith("test_")}
+    assert {path.stem for path in SCRIPTS.glob("*.py")} <= tested
+
+
+# -- scaling up: what each stage needs -------------------------------------------------------------------------
+
+
+def test_scaling_1() -> None:
+    names = run("scaling_1")
+    assert names["TokenizerStage"]().resources == Resources(cpus=1)
+    assert names["custom_filter_stage"].name == "custom_filter"
+    assert str(names["model_stage"]) == "ModelStage(name='ModelStage', 1 CPU, 1 GPU)"
+
+
+def test_scaling_2() -> None:
+    names = run("scaling_2", around=run("scaling_1"))
+    assert not names["tokenizer_stage"].resources.requires_gpu
+    assert names["model_stage"].resources.gpus == 1
+
+
+def test_scaling_3() -> None:
+    seen: list[Resources] = []
+
+    class ModelStage(ProcessingStage[DocumentBatch, DocumentBatch]):
+        def __init__(self, model_path: str) -> None:
+            self.model_path = model_path
+
+        def with_(self, *args: Any, **kwargs: Any) -> ModelStage:
+            changed = super().with_(*args, **kwargs)
+            seen.append(changed.resources)
+            return changed
+
+    run("scaling_3", around={"ModelStage": ModelStage, "Resources": Resources})
+    assert seen == [Resources(gpus=0.25), Resources(gpu_memory_gb=10)]
+
+
+# -- resources -------------------------------------------------------------------------------------------------
+
+
+def test_resources_1() -> None:
+    made = run("resources_1")["Resources"]
+    assert made is Resources
+    with pytest.raises(ValueError, match="give one or the other"):
+        made(gpus=1.0, gpu_memory_gb=16.0)
+
+
+@needs("the Ray backend")
+def test_resources_2(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: Namespace = {}
+    # The script reserves 300 GB; what is ours is only that a pipeline can then run on that Ray.
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(init=asked.update))
+    run("resources_2")
+    assert asked["object_store_memory"] == 100_000_000_000
+    exec("from nemo_curator.backends.ray_data import RayDataExecutor", {})
+
+
+@needs("the streaming executor")
+def test_resources_3() -> None:
+    executor = run("resources_3")["executor"]
+    assert run("memory_1")["pipeline"].run(executor)
+
+
+# -- memory ----------------------------------------------------------------------------------------------------
+
+
+def test_memory_1(folder: Path) -> None:
+    run("memory_1")
+    written = sorted((folder / "output").glob("*.jsonl"))
+    lines = [line for path in written for line in path.read_text().splitlines()]
+    assert sorted(json.loads(line)["id"] for line in lines) == ALL_IDS
+
+
+def test_memory_2() -> None:
+    stages = dict.fromkeys(("MyCpuStage", "MySingleGpuStage", "MyMultiGpuStage"), StageWithAnything)
+    pipeline = run("memory_2", around={"pipeline": Pipeline("mine"), **stages})["pipeline"]
+    assert [str(stage.resources) for stage in pipeline.stages] == [
+        "2 CPUs",
+        "4 CPUs, 8 GB of one GPU",
+        "8 CPUs, 2 GPUs",
+    ]
+
+
+@needs("the streaming executor")
+def test_memory_3(folder: Path) -> None:
+    run("memory_3", around=run("memory_1"))
+    assert list((folder / "output").glob("*.jsonl"))
+
+
+def test_memory_4() -> None:
+    assert tasks_of(run("memory_4")["reader"]) == [ALL_IDS]
+
+
+def test_memory_5() -> None:
+    assert tasks_of(run("memory_5")["reader"]) == [ALL_IDS]
+
+
+@needs("deduplication")
+def test_memory_6() -> None:
+    assert run("memory_6")["dedup"]
+
+
+@needs("classifiers")
+def test_memory_7() -> None:
+    assert isinstance(run("memory_7")["classifier"], ProcessingStage)
+
+
+# -- GPU -------------------------------------------------------------------------------------------------------
+
+
+@needs("GPU workers")
+def test_gpu_1() -> None:
+    assert run("gpu_1")["client"]
+
+
+def test_gpu_2() -> None:
+    operations = {name: adding(name) for name in ("cpu_operation", "gpu_operation", "cpu_operation_2")}
+    sequence = run("gpu_2", around=operations)["pipeline"]
+    start = DocumentBatch("demo", pa.table({"text": [""]}))
+    (made,) = Pipeline("gpu", stages=[sequence]).run(InlineExecutor(show_progress=False), [start])
+    assert made.data["text"].to_pylist() == ["cpu_operation gpu_operation cpu_operation_2 "]
+
+
+def adding(word: str) -> ProcessingStage[Any, Any]:
+    """Make a stage that appends a word to every text."""
+
+    @processing_stage(name=word)
+    def append(task: DocumentBatch) -> DocumentBatch:
+        texts = [text + f"{word} " for text in task.to_pyarrow()["text"].to_pylist()]
+        return DocumentBatch(task.dataset_name, pa.table({"text": texts}))
+
+    return append
