@@ -22,6 +22,7 @@ class RunSummary:
     counters: Sequence[StageCounters]
     seconds: float
     output: str | None = None
+    run_folder: str | None = None
     dead_letters: str | None = None
     num_dead_letters: int = 0
 
@@ -31,6 +32,7 @@ class RunSummary:
             "pipeline": self.pipeline,
             "seconds": round(self.seconds, 3),
             "output": self.output,
+            "run_folder": self.run_folder,
             "dead_letters": {"path": self.dead_letters, "count": self.num_dead_letters},
             "stages": [counters.to_dict() for counters in self.counters],
         }
@@ -75,7 +77,7 @@ class RunSummary:
         if self.num_dead_letters:
             lines.append(f"Set aside {self.num_dead_letters:,} records that could not be read: {self.dead_letters}")
         if self.output is not None:
-            lines.append(f"Output: {self.output}")
+            lines.append(f"Output: {self.output}   (this table as JSON: {self.run_folder}/summary.json)")
         return lines
 
 

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from penstock.errors import RecipeError, suggestion
 from penstock.recipe.document import Document, parse_value
 
 
-def apply_overrides(document: Document, overrides: Sequence[str]) -> None:
-    """Change a recipe in place; a dotted key reaches inside: ``stages.2.filter_obj.min_words=80``."""
+def apply_overrides(document: Document, overrides: Sequence[str], settings: Collection[str]) -> None:
+    """Change a recipe in place; a dotted key reaches inside: ``stages.2.filter_obj.min_words=80``.
+
+    ``settings`` are the keys any recipe may have, also where this one leaves them out.
+    """
     for override in overrides:
         key, sign, value = override.partition("=")
         if not sign or not key:
             raise RecipeError(f"'{override}' is not an override. Write key=value, such as text_field=body.")
-        _set(document, key, parse_value(value))
+        if key in settings:
+            document.data[key] = parse_value(value)
+        else:
+            _set(document, key, parse_value(value))
 
 
 def _set(document: Document, key: str, value: Any) -> None:  # noqa: ANN401 - any YAML value

@@ -34,7 +34,7 @@ def load_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
     """Read a recipe (a path, a URL, or the name of one that comes with Penstock), with changes applied."""
     source = find_recipe(name)
     document = read_document(source)
-    apply_overrides(document, overrides)
+    apply_overrides(document, overrides, SETTINGS)
     missing = missing_variables(document)
     if missing:
         given = " ".join(f"{key}=…" for key in missing)

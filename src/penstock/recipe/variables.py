@@ -25,7 +25,7 @@ def resolve_variables(document: Document, settings: frozenset[str]) -> dict[str,
     }
     unused = [key for key in document.data if key not in settings and key not in used]
     if unused:
-        key = unused[0]
+        key = next((k for k in unused if isinstance(document.data[k], list | dict)), unused[0])  # no likely variable
         raise RecipeError(
             f"{document.where((key,))}: unknown key; a recipe has {', '.join(sorted(settings))}, and variables that "
             f"something refers to as ${{{key}}}.{suggestion(key, settings)}"

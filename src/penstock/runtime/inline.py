@@ -145,6 +145,7 @@ class _InlineRun:
             counters=[counters for worker in self._workers for counters in worker.counters],
             seconds=time.monotonic() - self._started_at,
             output=output,
+            run_folder=self._folder.path,
             dead_letters=self._folder.dead_letters if self._folder.num_dead_letters else None,
             num_dead_letters=self._folder.num_dead_letters,
         )

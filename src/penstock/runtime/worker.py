@@ -161,8 +161,9 @@ def _require_inputs(step: Step, task: Task[Any]) -> None:
     missing = step.missing_from(task)
     if missing:
         get_columns = getattr(task, "get_columns", list)
-        parameter = next((key for key, value in vars(step).items() if value == missing[0]), None)
-        raise MissingColumnError(step.name, missing[0], get_columns(), parameter)
+        to_blame = next((part for part in step.parts() if missing[0] in part.missing_from(task)), step)
+        parameter = next((key for key, value in vars(to_blame).items() if value == missing[0]), None)
+        raise MissingColumnError(to_blame.name, missing[0], get_columns(), parameter)
     if not step.validate_input(task):
         raise ValueError(f"validate_input refused task {task!r}")
 

@@ -70,6 +70,7 @@ class ScoreFilter(ProcessingStage[DocumentBatch, DocumentBatch]):
             _each(invert, len(filters), "invert"),
             strict=True,
         )
+        self.text_field = text_field
         self.rules = [Rule(f.name, f, text, score, flip) for f, text, score, flip in columns]
         self.verbose = verbose
         if len(self.rules) == 1:
@@ -144,7 +145,8 @@ class ScoreFilter(ProcessingStage[DocumentBatch, DocumentBatch]):
 
 
 def _of_rules(rules: list[Rule]) -> ScoreFilter:
-    merged = ScoreFilter([rule.filter for rule in rules])
+    fields = [rule.text_field for rule in rules]
+    merged = ScoreFilter([rule.filter for rule in rules], fields[0] if len(set(fields)) == 1 else fields)
     merged.rules = rules
     merged.name = " + ".join(rule.name for rule in rules)
     return merged

@@ -1,0 +1,148 @@
+"""The command line as a user types it: real processes, real files."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SENTENCE = "The mill at the river has been there for as long as anybody can remember and turns with the water. "
+
+
+def penstock(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "penstock", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def write_crawl(folder: Path) -> Path:
+    crawl = folder / "crawl"
+    crawl.mkdir()
+    good = [{"id": str(i), "text": SENTENCE * 4 + str(i), "date": "2020-01-01"} for i in range(5)]
+    lines = [json.dumps(document) for document in [*good, {"id": "short", "text": "The mill and the water."}]]
+    (crawl / "a.jsonl").write_text("\n".join([*lines, "{broken"]) + "\n")
+    return crawl
+
+
+def read_output(folder: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for path in sorted(folder.glob("*.jsonl")) for line in path.read_text().splitlines()]
+
+
+def test_curate_keeps_the_good_and_accounts_for_the_rest(tmp_path: Path) -> None:
+    write_crawl(tmp_path)
+    done = penstock(tmp_path, "curate", "crawl", "clean")
+    assert done.returncode == 0, done.stderr
+    assert "Read 6 documents, kept 5 (83.3%), dropped 1: 1 by word_count." in done.stderr
+    assert [document["id"] for document in read_output(tmp_path / "clean")] == ["0", "1", "2", "3", "4"]
+    [letter] = (tmp_path / "clean/_penstock/dead_letters.jsonl").read_text().splitlines()
+    assert json.loads(letter)["position"] == 7
+    summary = json.loads((tmp_path / "clean/_penstock/summary.json").read_text())
+    assert {stage["stage"]: stage["dropped"] for stage in summary["stages"]}["word_count"] == 1
+
+
+def test_curate_reads_parquet_and_writes_parquet(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    (tmp_path / "crawl").mkdir()
+    pq.write_table(pa.table({"body": [SENTENCE * 4, "short"]}), tmp_path / "crawl/a.parquet")
+    done = penstock(tmp_path, "curate", "crawl", "clean", "--text-field", "body")
+    assert done.returncode == 0, done.stderr
+    [written] = (tmp_path / "clean").glob("*.parquet")
+    assert pq.read_table(written)["body"].to_pylist() == [SENTENCE * 4]
+
+
+def test_an_existing_output_is_refused_then_replaced_when_asked(tmp_path: Path) -> None:
+    write_crawl(tmp_path)
+    assert penstock(tmp_path, "curate", "crawl", "clean").returncode == 0
+    refused = penstock(tmp_path, "curate", "crawl", "clean")
+    assert refused.returncode == 2
+    assert "there are 1 files in it already" in refused.stderr
+    replaced = penstock(tmp_path, "curate", "crawl", "clean", "--overwrite", "stages.1.filter_obj.min_words=1")
+    assert replaced.returncode == 0, replaced.stderr
+    assert len(read_output(tmp_path / "clean")) == 6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "expected"),
+    [
+        (["curate", "nowhere", "clean"], 2, "nowhere: there is no such file or folder."),
+        (
+            ["curate", "crawl", "clean", "--text-field", "body"],
+            1,
+            "stage 'word_count': column 'body' is missing; the batch has",
+        ),
+        (["curate", "crawl", "crawl", "--overwrite"], 2, "give the output a folder of its own"),
+        (["curate", "crawl", "clean", "--recipe", "english-wep"], 2, "Did you mean 'english-web'?"),
+        (["run", "no-such.yaml"], 2, "no-such.yaml: there is no such file"),
+        (["plan", "english-web"], 2, "needs input_path, output_path"),
+        (["curaet", "crawl", "clean"], 2, "Did you mean 'curate'?"),
+        (["curate", "crawl"], 2, "Missing argument 'OUTPUT'"),
+    ],
+)
+def test_bad_input_is_one_paragraph_without_a_traceback(
+    tmp_path: Path, arguments: list[str], code: int, expected: str
+) -> None:
+    write_crawl(tmp_path)
+    done = penstock(tmp_path, *arguments)
+    assert expected in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.returncode == code
+    assert not list(tmp_path.glob("clean/*.jsonl"))
+    assert len((tmp_path / "crawl/a.jsonl").read_text().splitlines()) == 7
+
+
+def test_debug_shows_the_traceback(tmp_path: Path) -> None:
+    assert "Traceback" in penstock(tmp_path, "plan", "english-web", "--debug").stderr
+
+
+def test_plan_shows_pools_and_reasons_and_runs_nothing(tmp_path: Path) -> None:
+    write_crawl(tmp_path)
+    done = penstock(tmp_path, "plan", "english-web", "input_path=crawl", "output_path=clean")
+    assert done.returncode == 0, done.stderr
+    assert "Pool 2: jsonl_reader_stage … jsonl_writer" in done.stdout
+    assert "apart because  'file_partitioning' is the source" in done.stdout
+    assert "in one go" in done.stdout
+    assert not (tmp_path / "clean").exists()
+
+
+def test_doctor_says_what_is_here_and_what_to_install(tmp_path: Path) -> None:
+    done = penstock(tmp_path, "doctor")
+    assert done.returncode == 0, done.stderr
+    for label in ("cores", "memory", "shared memory", "GPUs", "[ray]", "Ray"):
+        assert label in done.stdout
+
+
+def test_doctor_tells_an_unreachable_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+    assert "cluster at 127.0.0.1:1 is not reachable" in penstock(tmp_path, "doctor").stdout
+
+
+def test_the_demo_keeps_no_planted_rubbish(tmp_path: Path) -> None:
+    done = penstock(tmp_path, "demo")
+    assert done.returncode == 0, done.stderr
+    kinds = {document["kind"] for document in read_output(tmp_path / "penstock-demo/output")}
+    assert kinds == {"docstring", "planted duplicate", "licence"}
+    again = penstock(tmp_path, "demo")
+    assert again.returncode == 0, again.stderr
+
+
+@pytest.mark.parametrize("command", ["curate", "demo", "doctor", "plan", "run", "script"])
+def test_every_command_has_help_with_an_example(tmp_path: Path, command: str) -> None:
+    done = penstock(tmp_path, command, "--help")
+    assert done.returncode == 0
+    assert f"  penstock {command}" in done.stdout
+
+
+def test_script_runs_a_file_through_the_real_command(tmp_path: Path) -> None:
+    (tmp_path / "job.py").write_text("from nemo_curator.pipeline import Pipeline\nprint(Pipeline('mine').name)\n")
+    assert penstock(tmp_path, "script", "job.py").stdout == "mine\n"
+
+
+def test_a_missing_name_in_a_script_is_explained(tmp_path: Path) -> None:
+    (tmp_path / "job.py").write_text("from nemo_curator.pipeline import Pipelin\n")
+    done = penstock(tmp_path, "script", "job.py")
+    assert "Nearest: Pipeline (penstock)" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,150 @@
+"""What a stage author may rely on, and what is caught at the class statement."""
+
+import copy
+import pickle
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from penstock import DocumentBatch, FileGroupTask, ProcessingStage, Resources, Task
+from penstock.core.stage import Spec
+from penstock.testing import make_batch, run_stage
+
+
+class Plain(ProcessingStage[DocumentBatch, DocumentBatch]):
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        return task
+
+
+class Fixed(Plain):
+    name = "fixed"
+
+    def num_workers(self) -> int:
+        return 3
+
+    def xenna_stage_spec(self) -> dict[str, Any]:
+        return {"slots_per_actor": 2}
+
+
+def test_a_stage_is_named_after_its_class_unless_it_says_otherwise() -> None:
+    assert (Plain().name, Fixed().name) == ("Plain", "fixed")
+    assert (Plain().resources, Plain().batch_size, Plain().num_workers()) == (Resources(cpus=1), 1, None)
+
+
+def test_with_returns_a_changed_copy_and_leaves_the_stage_alone() -> None:
+    stage = Plain()
+    changed = stage.with_(
+        name="other", resources=Resources(cpus=4), batch_size=8, runtime_env={"pip": ["x"]}, num_workers=2
+    )
+    assert type(changed) is Plain
+    assert (changed.name, changed.resources.cpus, changed.batch_size) == ("other", 4, 8)
+    assert (changed.runtime_env, changed.num_workers()) == ({"pip": ["x"]}, 2)
+    assert (stage.name, stage.resources.cpus, stage.batch_size) == ("Plain", 1, 1)
+    assert (stage.runtime_env, stage.num_workers()) == (None, None)
+
+
+def test_with_copies_deeply() -> None:
+    class Listing(Plain):
+        def __init__(self) -> None:
+            self.words = ["a"]
+
+    stage = Listing()
+    stage.with_(name="other").words.append("b")
+    assert stage.words == ["a"]
+
+
+@pytest.mark.parametrize("count", [5, None])
+def test_the_number_of_workers_given_in_with_wins_over_the_method(count: int | None) -> None:
+    changed = Fixed().with_(num_workers=count, num_workers_per_node=count)
+    assert (changed.num_workers(), changed.num_workers_per_node()) == (count, count)
+    assert pickle.loads(pickle.dumps(changed)).num_workers() == count
+    assert copy.deepcopy(changed).with_(name="x").num_workers() == count
+    assert Fixed().with_(name="x").num_workers() == 3
+
+
+def test_worker_settings_are_merged_over_the_old_ones() -> None:
+    changed = Fixed().with_(xenna_stage_spec={"worker_max_lifetime_m": 5}).with_(ray_stage_spec={"max_workers": 2})
+    assert changed.xenna_stage_spec() == {"slots_per_actor": 2, "worker_max_lifetime_m": 5}
+    assert changed.ray_stage_spec() == {"max_workers": 2}
+    assert Fixed().xenna_stage_spec() == {"slots_per_actor": 2}
+
+
+def test_the_number_of_workers_has_one_place() -> None:
+    with pytest.raises(ValueError, match=r"Write with_\(num_workers=…\)"):
+        Plain().with_(xenna_stage_spec={"num_workers": 4})
+
+
+@pytest.mark.parametrize("attribute", ["name", "resources", "batch_size", "runtime_env"])
+def test_a_setting_written_as_a_property_is_refused(attribute: str) -> None:
+    with pytest.raises(TypeError, match=f"Wrong.{attribute} is a property"):
+        type("Wrong", (ProcessingStage,), {attribute: property(lambda self: None)})
+
+
+@pytest.mark.parametrize("method", ["num_workers", "num_workers_per_node"])
+def test_a_number_of_workers_written_as_an_attribute_is_refused(method: str) -> None:
+    with pytest.raises(TypeError, match=f"must be a method: def {method}"):
+        type("Wrong", (ProcessingStage,), {method: 4})
+    with pytest.raises(TypeError, match=f"must be a method: def {method}"):
+        type("Wrong", (ProcessingStage,), {"__annotations__": {method: int}})
+
+
+def test_a_stage_may_be_a_dataclass() -> None:
+    @dataclass
+    class Prefix(ProcessingStage[DocumentBatch, DocumentBatch]):
+        prefix: str
+        name: str = "prefix"
+        batch_size: int = 2
+
+        def process(self, task: DocumentBatch) -> DocumentBatch:
+            return make_batch([self.prefix + text for text in task.to_pyarrow()["text"].to_pylist()])
+
+    stage = Prefix("> ").with_(name="quote")
+    assert (stage.name, stage.batch_size, stage.get_config()["prefix"]) == ("quote", 2, "> ")
+    [result] = run_stage(stage, make_batch(["a"]))
+    assert result.data["text"].to_pylist() == ["> a"]
+
+
+def test_of_several_declared_inputs_the_most_specific_class_wins() -> None:
+    class Special(DocumentBatch):
+        pass
+
+    class Choosy(ProcessingStage[Task[Any], Task[Any]]):
+        def inputs(self) -> dict[type[Task[Any]], Spec]:
+            return {Task: (["data"], []), DocumentBatch: (["data"], ["text"]), FileGroupTask: (["reader_config"], [])}
+
+    stage = Choosy()
+    without_text = pa_batch = make_batch(["a"], text_field="body")
+    assert stage.missing_from(without_text) == ["text"]
+    assert stage.missing_from(Special("d", pa_batch.data)) == ["text"], "a subclass is what its base is"
+    assert stage.validate_input(make_batch(["a"]))
+    assert stage.input_spec_for_task(FileGroupTask) == (["reader_config"], [])
+    assert stage.input_spec_for_task(Task) == (["data"], [])
+
+
+def test_missing_attributes_and_columns_are_listed() -> None:
+    class Needy(Plain):
+        def inputs(self) -> Spec:
+            return ["data", "shape"], ["text", "url"]
+
+    assert Needy().missing_from(make_batch(["a"])) == ["shape", "url"]
+
+
+def test_a_stage_without_process_says_so() -> None:
+    with pytest.raises(NotImplementedError, match=r"stage 'Empty' \(Empty\) defines no process"):
+        type("Empty", (ProcessingStage,), {})().process(make_batch(["a"]))
+
+
+def test_fan_out_is_read_from_the_return_annotation() -> None:
+    class Many(ProcessingStage[DocumentBatch, DocumentBatch]):
+        def process(self, task: DocumentBatch) -> list[DocumentBatch]:
+            return [task]
+
+    assert (Plain().is_fanout_stage(), Many().is_fanout_stage()) == (False, True)
+
+
+def test_what_a_stage_takes_and_gives_is_read_from_its_bases() -> None:
+    class Child(Fixed):
+        pass
+
+    assert Child().task_types() == (DocumentBatch, DocumentBatch)

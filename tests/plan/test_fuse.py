@@ -1,0 +1,128 @@
+"""Neighbours share a worker unless something is gained by separating them, and the plan says what."""
+
+from typing import Any
+
+import pytest
+
+from penstock import DocumentBatch, ProcessingStage, Resources, processing_stage
+from penstock.plan.fuse import fuse
+from penstock.testing import ListSource
+from penstock.text import RepeatedLinesFilter, ScoreFilter, WordCountFilter
+
+Stage = ProcessingStage[Any, Any]
+
+
+class Work(ProcessingStage[DocumentBatch, DocumentBatch]):
+    def __init__(self, name: str = "work") -> None:
+        self.name = name
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        return task
+
+
+class Barrier(Work):
+    is_barrier = True
+
+
+class Many(Work):
+    def process(self, task: DocumentBatch) -> list[DocumentBatch]:  # type: ignore[override]
+        return [task]
+
+
+@processing_stage(name="many_too")
+def many_too(task: DocumentBatch) -> list[DocumentBatch]:
+    return [task]
+
+
+def one_or_two(first: Stage, second: Stage) -> str | None:
+    """Return why two stages are apart, or None if they share a pool."""
+    pools = fuse([first, second])
+    assert pools[0].border == ""
+    assert [stage for pool in pools for stage in pool.stages] == [first, second]
+    return pools[1].border if len(pools) == 2 else None
+
+
+A, B = Work("a"), Work("b")
+GPU = Resources(gpus=0.5)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "reason"),
+    [
+        (ListSource([]), B, "'list_source' is the source: what it gives spreads over workers"),
+        (Many("a"), B, "'a' turns one task into many, which spread over workers"),
+        (many_too, B, "'many_too' turns one task into many, which spread over workers"),
+        (A, Barrier("b"), "'b' needs all of its input before it gives any output"),
+        (A.with_(num_workers=2), B, "'a' asks for a fixed number of workers (2)"),
+        (A, B.with_(num_workers_per_node=0.5), "'b' asks for a fixed number of workers (0.5)"),
+        (A, B.with_(resources=GPU), "a worker needs 1 CPU, 0.5 GPU from here on, 1 CPU before"),
+        (A.with_(resources=GPU), B, "a worker needs 1 CPU from here on, 1 CPU, 0.5 GPU before"),
+        (A, B.with_(resources=Resources(cpus=2)), "a worker needs 2 CPUs from here on, 1 CPU before"),
+        (A, B.with_(resources=Resources(memory_gb=2)), "a worker needs 1 CPU, 2 GB memory from here on, 1 CPU before"),
+        (A, B.with_(runtime_env={"pip": ["x"]}), "'b' runs in another environment than 'a'"),
+        (A, B.with_(batch_size=8), "'b' takes 8 tasks at a time"),
+        (A.with_(xenna_stage_spec={"slots_per_actor": 2}), B, "'b' has other worker settings than 'a'"),
+        (A, B.with_(ray_stage_spec={"max_workers": 2}), "'b' has other worker settings than 'a'"),
+    ],
+)
+def test_why_two_stages_are_apart(first: Stage, second: Stage, reason: str) -> None:
+    assert one_or_two(first, second) == reason
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (A, B),
+        (A, Many("b")),
+        (A.with_(resources=Resources(cpus=0.25)), B),
+        (A.with_(resources=GPU), B.with_(resources=GPU)),
+        (A.with_(resources=Resources(cpus=4)), B.with_(resources=Resources(cpus=4))),
+        (A.with_(batch_size=8), B.with_(batch_size=8)),
+        (A.with_(batch_size=8), B),
+        (A.with_(runtime_env={"pip": ["x"]}), B.with_(runtime_env={"pip": ["x"]})),
+    ],
+)
+def test_what_may_share_a_worker(first: Stage, second: Stage) -> None:
+    assert one_or_two(first, second) is None
+
+
+def test_a_pool_needs_what_its_neediest_stage_needs() -> None:
+    small, large = A.with_(resources=Resources(cpus=0.25), batch_size=4), B.with_(resources=Resources(cpus=1))
+    [pool] = fuse([small, large])
+    assert (pool.resources, pool.batch_size, pool.num_workers) == (Resources(cpus=1), 4, None)
+    [fixed] = fuse([A.with_(num_workers=3)])
+    assert fixed.num_workers == 3
+
+
+def test_thirty_stages_of_one_core_are_one_pool() -> None:
+    # The incumbent wants one worker of each at once: 28 filters are refused below 33 cores.
+    [pool] = fuse([Work(f"filter_{number}") for number in range(30)])
+    assert len(pool.stages) == len(pool.steps) == 30
+    assert pool.resources == Resources(cpus=1)
+    assert pool.name == "filter_0 … filter_29"
+
+
+def test_pools_have_names_of_their_own() -> None:
+    gpu = B.with_(resources=GPU)
+    assert [pool.name for pool in fuse([A, gpu, A, gpu])] == ["a", "b", "a #2", "b #2"]
+
+
+def test_filters_merge_into_one_step_and_stay_stages_of_their_own() -> None:
+    filters = [
+        ScoreFilter(WordCountFilter()),
+        ScoreFilter(RepeatedLinesFilter()).with_(name="lines"),
+        ScoreFilter(WordCountFilter()),
+    ]
+    [pool] = fuse([A, *filters, B])
+    assert pool.stages == (A, *filters, B)
+    assert [[part.name for part in step.parts()] for step in pool.steps] == [
+        ["a"],
+        ["word_count", "lines", "word_count"],
+        ["b"],
+    ]
+    assert [stage.name for stage in filters] == ["word_count", "lines", "word_count"]
+
+
+def test_merging_stops_at_a_border_of_a_pool() -> None:
+    filters: list[Stage] = [ScoreFilter(WordCountFilter()), ScoreFilter(WordCountFilter()).with_(num_workers=1)]
+    assert [len(pool.steps) for pool in fuse(filters)] == [1, 1]

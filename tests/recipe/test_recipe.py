@@ -1,0 +1,127 @@
+"""Recipes: what they describe, and what is said about wrong ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock import Resources
+from penstock.errors import RecipeError
+from penstock.recipe.recipe import Recipe, find_recipe, load_recipe, shipped_recipes
+from penstock.text import ScoreFilter, WordCountFilter
+
+GOOD = """\
+input_path: ???
+output_path: out/
+min_words: 3
+stages:
+  - _target_: JsonlReader
+    file_paths: ${input_path}/crawl
+  - _target_: ScoreFilter
+    filter_obj:
+      _target_: penstock.text.WordCountFilter
+      min_words: ${min_words}
+    resources: {cpus: 2}
+    name: long_enough
+  - _target_: nemo_curator.stages.text.io.writer.JsonlWriter
+    path: ${output_path}
+"""
+
+
+def load(folder: Path, text: str, *overrides: str) -> Recipe:
+    path = folder / "job.yaml"
+    path.write_text(text)
+    return load_recipe(str(path), overrides)
+
+
+def word_filter(recipe: Recipe) -> tuple[ScoreFilter, Any]:
+    stage = recipe.pipeline.stages[1]
+    assert isinstance(stage, ScoreFilter)
+    return stage, stage.rules[0].filter
+
+
+def test_a_recipe_becomes_a_pipeline(tmp_path: Path) -> None:
+    recipe = load(tmp_path, GOOD, "input_path=data")
+    stage, rule = word_filter(recipe)
+    assert recipe.pipeline.name == "job"
+    assert recipe.pipeline.stages[0].reads_from() == ["data/crawl"]
+    assert isinstance(rule, WordCountFilter)
+    assert rule.min_words == 3
+    assert (stage.name, stage.resources) == ("long_enough", Resources(cpus=2))
+    assert recipe.pipeline.stages[2].writes_to() == "out/"
+
+
+def test_overrides_reach_variables_and_anything_inside(tmp_path: Path) -> None:
+    recipe = load(tmp_path, GOOD, "input_path=d", "min_words=80", "stages.1.filter_obj.max_words=90")
+    _, rule = word_filter(recipe)
+    assert (rule.min_words, rule.max_words) == (80, 90)
+
+
+def test_settings_can_be_given_that_the_recipe_leaves_out(tmp_path: Path) -> None:
+    recipe = load(tmp_path, GOOD, "input_path=d", "name=other", "checkpoint_path=state")
+    assert (recipe.pipeline.name, recipe.checkpoint_path) == ("other", "state")
+
+
+MISTAKES = [
+    # what stands in the recipe, what is typed instead, what is said
+    ("ScoreFilter", "ScoreFliter", ":7: stages.1._target_: there is no 'ScoreFliter' in Penstock. Did you mean 'ScoreFilter'?"),
+    ("min_words: ${", "min_wrods: ${", ":10: stages.1.filter_obj.min_wrods: penstock.text.WordCountFilter takes no 'min_wrods'"),
+    ("${min_words}", "${min_wrods}", ":10: stages.1.filter_obj.min_words: ${min_wrods} is not defined in this recipe. Did you"),
+    ("output_path: out/", "output_path: out/\nmdoe: error", ":3: mdoe: unknown key"),
+    ("stages:", "stagse:", ":4: stagse: unknown key"),
+    ("text.WordCountFilter", "text.WordCountFliter", "'penstock.text' has no 'WordCountFliter'. Did you mean 'WordCountFilter'?"),
+    ("penstock.text.WordCountFilter", "no_such_module.Filter", "there is no module 'no_such_module'"),
+    ("stages.text.io.writer.JsonlWriter", "tasks.DocumentBach", "Penstock has no such name. Nearest: DocumentBatch"),
+    ("cpus: 2", "cpus: -2", ":7: stages.1: ScoreFilter: Resources(cpus=-2): expected a finite number"),
+    ("_target_: JsonlReader", "_target_: JsonlReader\n    blocksize: 1MB\n    files_per_partition: 2", "exclude each other"),
+    ("  - _target_: JsonlReader", "  - target: JsonlReader", "a stage is a mapping with a _target_"),
+    ("JsonlReader", "WordCountFilter", "takes no 'file_paths'"),
+    ("min_words: 3", "min_words: 3\nmin_words: 4", ":4: 'min_words' is given twice"),
+    ("stages:", "stages: [", "this is not YAML"),
+    ("min_words: 3", "min_words: ${min_words}", "refers to itself"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), MISTAKES)
+def test_mistakes_are_named_with_file_line_and_the_way_out(tmp_path: Path, old: str, new: str, expected: str) -> None:
+    with pytest.raises(RecipeError) as caught:
+        load(tmp_path, GOOD.replace(old, new), "input_path=data")
+    assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        ([], "this recipe needs input_path. Add to the command: input_path=…"),
+        (["input_path"], "'input_path' is not an override. Write key=value"),
+        (["inptu_path=x"], "the recipe has no 'inptu_path'; it has input_path, output_path, min_words, stages."),
+        (["stages.9.path=x"], "'stages' is a list; use a number from 0 to 2"),
+        (["min_words.a=x"], "'min_words' is 3, which has nothing inside"),
+    ],
+)
+def test_wrong_overrides(tmp_path: Path, overrides: list[str], expected: str) -> None:
+    with pytest.raises(RecipeError) as caught:
+        load(tmp_path, GOOD, *overrides)
+    assert expected in str(caught.value)
+
+
+def test_stages_beside_the_recipe_are_found(tmp_path: Path) -> None:
+    (tmp_path / "stages_beside_recipe.py").write_text(
+        "from penstock import ProcessingStage\nclass Mine(ProcessingStage):\n    def process(self, task): return task\n"
+    )
+    recipe = load(tmp_path, "stages:\n  - _target_: stages_beside_recipe.Mine\n    batch_size: 4\n")
+    assert (recipe.pipeline.stages[0].name, recipe.pipeline.stages[0].batch_size) == ("Mine", 4)
+
+
+def test_shipped_recipes_are_found_by_name_and_plan() -> None:
+    assert "english-web" in shipped_recipes()
+    for name in shipped_recipes():
+        recipe = load_recipe(name, ["input_path=in", "output_path=out"])
+        assert recipe.pipeline.build()
+
+
+def test_an_unknown_recipe_suggests_the_nearest() -> None:
+    with pytest.raises(RecipeError, match="Did you mean 'english-web'"):
+        find_recipe("english-wep")

@@ -1,0 +1,65 @@
+"""The code blocks of README.md and CONTRIBUTING.md do what they say."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+WORDS = "one two three four five six seven "
+
+
+def blocks(page: str, language: str) -> list[str]:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    found = re.findall(rf"^( *)```{language}\n(.*?)^\1```", text, flags=re.DOTALL | re.MULTILINE)
+    return [re.sub(rf"^{indent}", "", block, flags=re.MULTILINE) for indent, block in found]
+
+
+@pytest.fixture
+def crawl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "crawl"
+    folder.mkdir()
+    documents = [{"id": 1, "text": f"  {WORDS}"}, {"id": 2, "text": "short"}]
+    (folder / "a.jsonl").write_text("".join(json.dumps(document) + "\n" for document in documents))
+    return tmp_path
+
+
+def written(folder: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for path in sorted(folder.glob("*.jsonl")) for line in path.read_text().splitlines()]
+
+
+def test_the_python_block_of_the_readme(crawl: Path) -> None:
+    [block] = blocks("README.md", "python")
+    exec(compile(block, "README.md", "exec"), {"__name__": "readme"})
+    assert written(crawl / "clean") == [{"id": 1, "text": WORDS.strip(), "words": 7}]
+
+
+def test_the_yaml_block_of_the_readme(crawl: Path) -> None:
+    [block] = blocks("README.md", "yaml")
+    (crawl / "clean.yaml").write_text(block)
+    command = [sys.executable, "-m", "penstock", "run", "clean.yaml"]
+    subprocess.run([*command, "min_words=7"], check=True, capture_output=True)
+    assert [document["id"] for document in written(crawl / "clean")] == [1]
+
+
+def test_the_commands_of_the_readme(crawl: Path) -> None:
+    """Everything after ``pip install .``; installing and the two make targets are what runs this test."""
+    lines = "".join(blocks("README.md", "console")).splitlines()
+    commands = [line.removeprefix("$ ").split("#")[0].split() for line in lines if line.startswith("$ penstock")]
+    assert [words[1] for words in commands] == ["demo", "curate", "plan", "doctor"]
+    for words in commands:
+        done = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, (words, done.stderr)
+
+
+def test_the_filter_of_the_contributing_guide() -> None:
+    namespace: dict[str, object] = {"__name__": "contributing"}
+    for block in blocks("CONTRIBUTING.md", "python"):
+        exec(compile(block, "CONTRIBUTING.md", "exec"), namespace)
+    assert "QuestionFilter" in namespace
