@@ -62,13 +62,13 @@ def test_a_function_stage_can_be_changed_like_any_other() -> None:
 def test_a_function_takes_exactly_one_parameter() -> None:
     with pytest.raises(ValueError, match=r"exactly one parameter, the task; two takes 2: \(task, more\)"):
 
-        @processing_stage(name="two")
+        @processing_stage(name="two")  # type: ignore[arg-type]
         def two(task: DocumentBatch, more: int) -> DocumentBatch:
             return task
 
     with pytest.raises(ValueError, match="none takes 0"):
 
-        @processing_stage(name="none")
+        @processing_stage(name="none")  # type: ignore[arg-type]
         def none() -> None:
             return None
 

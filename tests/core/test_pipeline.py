@@ -50,7 +50,7 @@ def test_what_is_no_stage_is_refused_with_a_hint(wrong: Any, hint: str) -> None:
 
 
 def test_describe_reads_well() -> None:
-    stages = [
+    stages: list[ProcessingStage[Any, Any]] = [
         JsonlReader("in"),
         ScoreFilter(WordCountFilter()),
         pass_on.with_(num_workers=2),
@@ -78,7 +78,7 @@ def test_describe_needs_no_input_to_exist() -> None:
 def test_running_twice_gives_the_same_and_leaves_the_stages_as_they_were(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.jsonl").write_text('{"text": "a b"}\n{"text": "c"}\n')
-    stages = [
+    stages: list[ProcessingStage[Any, Any]] = [
         JsonlReader(tmp_path / "in"),
         ScoreFilter(WordCountFilter(min_words=2)),
         Counting(),

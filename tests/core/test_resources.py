@@ -30,7 +30,7 @@ def test_only_numbers_are_numbers(field: str, value: Any) -> None:
 @pytest.mark.parametrize("field", ["cpus", "gpus", "gpu_memory_gb"])
 def test_only_memory_may_be_left_open_with_none(field: str) -> None:
     with pytest.raises(TypeError, match=field):
-        Resources(**{field: None})
+        Resources(**{field: None})  # type: ignore[arg-type]
     assert Resources(memory_gb=None) == Resources()
 
 

@@ -129,7 +129,7 @@ def test_a_batch_stage_may_drop_or_multiply_single_tasks_by_position() -> None:
     class DropKeepSplit(ProcessingStage[DocumentBatch, DocumentBatch]):
         batch_size = 3
 
-        def process_batch(self, tasks: list[DocumentBatch]) -> list[DocumentBatch | list[DocumentBatch] | None]:  # type: ignore[override]
+        def process_batch(self, tasks: list[DocumentBatch]) -> list[DocumentBatch | list[DocumentBatch] | None]:
             return [None, copy_of(tasks[1]), [copy_of(tasks[2]), copy_of(tasks[2])]]
 
     assert ids(run(DropKeepSplit(), initial_tasks=batches("a", "b", "c"))) == ["0_1", "0_2_0", "0_2_1"]
@@ -162,8 +162,16 @@ def test_what_a_task_carries_reaches_its_children_unless_they_say_otherwise() ->
 
 
 def test_siblings_do_not_count_each_others_stages() -> None:
-    results = run(Split(), Same(), initial_tasks=[make_batch(["a", "b"])])
-    assert [[record.stage_name for record in task._stage_perf] for task in results] == [["Split", "Same"]] * 2
+    class SplitAndShare(ProcessingStage[DocumentBatch, DocumentBatch]):
+        """Hands its own lists on to every child, as many scripts do."""
+
+        name = "Split"
+
+        def process(self, task: DocumentBatch) -> list[DocumentBatch]:
+            return [DocumentBatch("d", task.data, task._stage_perf, task._metadata) for _ in range(2)]
+
+    results = run(Same(), SplitAndShare(), Same(), initial_tasks=[make_batch(["a", "b"])])
+    assert [[record.stage_name for record in task._stage_perf] for task in results] == [["Same", "Split", "Same"]] * 2
 
 
 def test_without_initial_tasks_a_run_begins_with_one_empty_task() -> None:

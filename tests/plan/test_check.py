@@ -62,7 +62,7 @@ def test_a_good_pipeline_has_none() -> None:
         (Work().with_(batch_size=1.5), "has batch_size=1.5"),  # type: ignore[arg-type]
         (Work().with_(batch_size=True), "has batch_size=True"),
         (Work().with_(batch_size="4"), "has batch_size='4'"),  # type: ignore[arg-type]
-        (Work().with_(name=""), "stays"),
+        (Work().with_(name=""), "a Work has the name ''; a name is a non-empty string"),
         (Work().with_(num_workers=0), "stage 'work' asks for 0 workers; ask for at least 1"),
         (Work().with_(num_workers="4"), "stage 'work' asks for '4' workers"),  # type: ignore[arg-type]
         (Work().with_(resources={"cpus": 2}), "has resources={'cpus': 2}; write Resources("),  # type: ignore[arg-type]
@@ -79,9 +79,6 @@ def test_a_good_pipeline_has_none() -> None:
     ],
 )
 def test_each_mistake_says_which_stage_and_what_to_do(stage: Stage, mistake: str) -> None:
-    if mistake == "stays":
-        stage.name = ""
-        mistake = "a Work has the name ''; a name is a non-empty string"
     [found] = mistakes(stage)
     assert mistake in found
 
@@ -210,7 +207,7 @@ def test_neighbouring_folders_are_apart(read: str, written: str) -> None:
 
 
 def test_all_mistakes_come_in_one_error() -> None:
-    stages = [
+    stages: list[Stage] = [
         Needs("txt").with_(name="first", batch_size=0),
         JsonlWriter("out"),
         Work().with_(name="last", resources=Resources(cpus=99), num_workers=-1),

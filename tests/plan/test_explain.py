@@ -8,7 +8,7 @@ from penstock.plan.planner import make_plan
 from penstock.testing import make_batch
 from penstock.text import JsonlReader, JsonlWriter, RepeatedLinesFilter, ScoreFilter, WordCountFilter
 
-WORKSTATION = Cluster((Node("here", cpus=16, memory_gb=64, gpus=(Gpu(24),)),))
+WORKSTATION = Cluster((Node("here", cpus=16, memory_gb=64, gpus=(Gpu(24), Gpu(24))),))
 
 
 @processing_stage(name="classify", resources=Resources(cpus=1, gpus=0.5), batch_size=4)
@@ -22,7 +22,7 @@ def test_a_plan_in_full() -> None:
     files = [SizedFile("crawl/a.jsonl", 3_000_000), SizedFile("crawl/b.jsonl", 1_000_000)]
     plan = make_plan("web", stages, WORKSTATION, listing={0: files})
     assert explain(plan).split("\n") == [
-        "Plan of 'web' for 1 node, 16 CPUs, 64.0 GB memory, 1 GPUs",
+        "Plan of 'web' for 1 node, 16 CPUs, 64.0 GB memory, 2 GPUs",
         "Input: 2 files, 4.0 MB, in 2 tasks of at most 3.0 MB as stored",
         "",
         "Pool 1: file_partitioning",

@@ -6,7 +6,6 @@ import pytest
 
 from penstock import DocumentBatch, ProcessingStage, Resources, processing_stage
 from penstock.plan.fuse import fuse
-from penstock.testing import ListSource
 from penstock.text import RepeatedLinesFilter, ScoreFilter, WordCountFilter
 
 Stage = ProcessingStage[Any, Any]
@@ -46,10 +45,15 @@ A, B = Work("a"), Work("b")
 GPU = Resources(gpus=0.5)
 
 
+def test_the_source_is_a_pool_of_its_own_whatever_it_declares() -> None:
+    [source, rest] = fuse([A, B], begins_with_source=True)
+    assert [stage.name for stage in source.stages] == ["a"]
+    assert rest.border == "'a' is the source: what it gives spreads over workers"
+
+
 @pytest.mark.parametrize(
     ("first", "second", "reason"),
     [
-        (ListSource([]), B, "'list_source' is the source: what it gives spreads over workers"),
         (Many("a"), B, "'a' turns one task into many, which spread over workers"),
         (many_too, B, "'many_too' turns one task into many, which spread over workers"),
         (A, Barrier("b"), "'b' needs all of its input before it gives any output"),

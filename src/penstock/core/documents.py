@@ -62,7 +62,7 @@ class DocumentBatch(Task[Any]):
             frame: pd.DataFrame = self.data
             return frame
         require("pandas", "pandas", "DocumentBatch.to_pandas()")
-        return decode_json_columns(self.data, self.data.to_pandas())
+        return decode_json_columns(self.data, self.data.to_pandas(integer_object_nulls=True))
 
     @property
     def num_items(self) -> int:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+_INT64 = range(-(2**63), 2**63)
 _MARK = {b"penstock.json": b"1"}
 
 
@@ -28,6 +29,22 @@ def json_field(name: str) -> pa.Field:
 def is_json(field: pa.Field) -> bool:
     """Tell whether a column holds JSON text."""
     return bool(field.metadata and b"penstock.json" in field.metadata)
+
+
+def agree_on_json(tables: list[pa.Table]) -> list[pa.Table]:
+    """Make a column JSON in all tables if it is in one: the mark of one must not fall on another's plain text."""
+    import pyarrow as pa
+
+    marked = {field.name for table in tables for field in table.schema if is_json(field)}
+    agreed = []
+    for table in tables:
+        for position, field in enumerate(table.schema):
+            if field.name in marked and not is_json(field):
+                values = table[field.name].to_pylist()
+                texts = [None if value is None else _encode(value) for value in values]
+                table = table.set_column(position, json_field(field.name), pa.array(texts, pa.large_string()))
+        agreed.append(table)
+    return agreed
 
 
 def decode_json_columns(table: pa.Table, frame: pd.DataFrame) -> pd.DataFrame:
@@ -63,7 +80,8 @@ def encode_json_columns(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 def _needs_json(values: list[Any]) -> bool:
     kinds = {type(value) for value in values if not _absent(value)}
     plain = kinds & {str, int, float, bool}
-    return bool(kinds & {dict, list}) or (len(plain) > 1 and plain == kinds)
+    too_large = kinds == {int} and any(value is not None and value not in _INT64 for value in values)
+    return bool(kinds & {dict, list}) or (len(plain) > 1 and plain == kinds) or too_large
 
 
 def _absent(value: Any) -> bool:  # noqa: ANN401
@@ -71,4 +89,10 @@ def _absent(value: Any) -> bool:  # noqa: ANN401
 
 
 def _encode(value: Any) -> str:  # noqa: ANN401 - whatever a user put into a frame
-    return msgspec.json.encode(value).decode()
+    return msgspec.json.encode(value, enc_hook=_from_numpy).decode()
+
+
+def _from_numpy(value: Any) -> Any:  # noqa: ANN401
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise NotImplementedError

@@ -42,6 +42,7 @@ def adopt_one(parent: Task[Any], child: Task[Any]) -> None:
 def adopt_many(parent: Task[Any], children: Sequence[Task[Any]]) -> None:
     """Name the children of one task after their position, or, at a source, after their content."""
     taken: set[str] = set()
+    name, order = parent.task_id, parent._order  # a task may be among its own children
     for position, child in enumerate(children):
         suffix = str(position)
         if isinstance(parent, EmptyTask):
@@ -49,15 +50,15 @@ def adopt_many(parent: Task[Any], children: Sequence[Task[Any]]) -> None:
             if suffix in taken:  # the same files listed twice are two tasks
                 suffix = f"{suffix}-{position}"
             taken.add(suffix)
-        _inherit((parent,), child, f"{parent.task_id}_{suffix}", (*parent._order, position))
+        _inherit((parent,), child, f"{name}_{suffix}", (*order, position))
 
 
 def adopt_jointly(parents: Sequence[Task[Any]], children: Sequence[Task[Any]]) -> None:
     """Name the children of several tasks taken together: after all the parents, and their position."""
-    digest = hashlib.sha256("|".join(parent.task_id for parent in parents).encode()).hexdigest()[:12]
-    eldest = min(parents, key=lambda parent: parent._order)
+    digest = hashlib.sha256("|".join(sorted(parent.task_id for parent in parents)).encode()).hexdigest()[:12]
+    order = min(parent._order for parent in parents)
     for position, child in enumerate(children):
-        _inherit(parents, child, f"{ROOT_ID}_m{digest}_{position}", (*eldest._order, position))
+        _inherit(parents, child, f"{ROOT_ID}_m{digest}_{position}", (*order, position))
 
 
 def _inherit(parents: Sequence[Task[Any]], child: Task[Any], task_id: str, order: tuple[int, ...]) -> None:

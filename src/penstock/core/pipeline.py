@@ -55,7 +55,10 @@ class Pipeline:
         """Return the stages that would run, composites taken apart."""
         if not self.stages:
             raise ValueError(f"pipeline '{self.name}' has no stages. Add one: pipeline.add_stage(…).")
-        return expand(self.stages)
+        stages = expand(self.stages)
+        if not stages:
+            raise ValueError(f"pipeline '{self.name}' has no stages: its composites decompose into nothing.")
+        return stages
 
     def run(
         self,

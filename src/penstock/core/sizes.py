@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 _UNITS = {
@@ -24,8 +25,8 @@ def parse_bytes(size: int | float | str) -> int:
         if match is None or match[2].lower() not in _UNITS:
             raise ValueError(f"{size!r} is not a size. Write a number of bytes, or one with a unit: 64MB, 1.5GiB.")
         value = float(match[1]) * _UNITS[match[2].lower()]
-    if not value >= 1:
-        raise ValueError(f"{size!r} is not a size: it must be at least one byte.")
+    if not 1 <= value < math.inf:
+        raise ValueError(f"{size!r} is not a size: it must be finite, and at least one byte.")
     return int(value)
 
 

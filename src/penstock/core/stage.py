@@ -68,7 +68,7 @@ class ProcessingStage(Reporting, Generic[X, Y]):
             defined = cls.__dict__.get(method)
             if method in inspect.get_annotations(cls) or (defined is not None and not callable(defined)):
                 raise TypeError(f"{cls.__name__}.{method} must be a method: def {method}(self) -> int | None: …")
-        if "name" not in cls.__dict__ and cls.name == "ProcessingStage":
+        if "name" not in cls.__dict__ and cls.name in ("ProcessingStage", "CompositeStage"):
             cls.name = cls.__name__
 
     # -- what a stage does ---------------------------------------------------------------------------------

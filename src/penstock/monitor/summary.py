@@ -66,7 +66,7 @@ class RunSummary:
 
     def _closing_lines(self) -> list[str]:
         lines = []
-        read = next((c.items_out for c in self.counters if c.noun_out == "documents"), None)
+        read = next((_documents_at_first(c) for c in self.counters if "documents" in (c.noun_in, c.noun_out)), None)
         dropped = {c.stage: c.dropped for c in self.counters if c.dropped and c.noun_in == "documents"}
         if read is not None:
             by = "; ".join(f"{count:,} by {stage}" for stage, count in sorted(dropped.items(), key=lambda e: -e[1]))
@@ -79,6 +79,10 @@ class RunSummary:
         if self.output is not None:
             lines.append(f"Output: {self.output}   (this table as JSON: {self.run_folder}/summary.json)")
         return lines
+
+
+def _documents_at_first(counters: StageCounters) -> int:
+    return counters.items_in if counters.noun_in == "documents" else counters.items_out
 
 
 def _items(count: int, noun: str) -> str:

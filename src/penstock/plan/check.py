@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -43,8 +44,8 @@ def _each_stage(stages: Stages) -> Iterator[str]:
         if isinstance(stage.batch_size, bool) or not isinstance(stage.batch_size, int) or stage.batch_size < 1:
             yield f"stage '{stage.name}' has batch_size={stage.batch_size!r}; it is a whole number of tasks, 1 or more"
         workers = stage.num_workers()
-        if workers is not None and workers < 1:
-            yield f"stage '{stage.name}' asks for {workers} workers; ask for at least 1, or leave it to the planner"
+        if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
+            yield f"stage '{stage.name}' asks for {workers!r} workers; ask for at least 1, or leave it to the planner"
 
 
 def _overrides_nothing(stage: ProcessingStage[Any, Any]) -> bool:
@@ -117,17 +118,39 @@ def _columns_after(stage: ProcessingStage[Any, Any], known: set[str] | None) -> 
     added = set(stage.outputs()[1])
     if takes is None or Task in takes:
         return None
+    if type(stage).outputs is ProcessingStage.outputs:
+        return None  # it declares nothing, so it may add anything
     if not any(hasattr(kind, "get_columns") for kind in takes):
         return added or None
     return None if known is None else known | added
 
 
 def _paths(stages: Stages) -> Iterator[str]:
-    read = {path.rstrip("/"): stage.name for stage in stages for path in stage.reads_from()}
+    read = [(_folder(path), stage.name) for stage in stages for path in stage.reads_from()]
     for stage in stages:
         target = stage.writes_to()
-        if target is not None and target.rstrip("/") in read:
-            yield (
-                f"stage '{stage.name}' writes into {target}, which '{read[target.rstrip('/')]}' reads from; "
-                "give the output a folder of its own"
-            )
+        for path, reader in read if target is not None else ():
+            if _one_holds_the_other(path, _folder(target or "")):
+                yield overlap(stage.name, target or "", reader)
+                break
+
+
+def overlap(writer: str, target: str, reader: str) -> str:
+    """Say that an output lies where an input does."""
+    return f"stage '{writer}' writes into {target}, which '{reader}' reads from; give the output a folder of its own"
+
+
+def _folder(path: str) -> tuple[str, ...]:
+    """Return the parts of a path up to the first wildcard, without the detours."""
+    parts: list[str] = []
+    for part in re.split(r"[*?\[]", path)[0].split("/")[: None if not re.search(r"[*?\[]", path) else -1]:
+        if part == ".." and parts and parts[-1] not in ("", ".."):
+            parts.pop()
+        elif part not in ("", ".") or not parts:
+            parts.append(part)
+    return tuple(part for part in parts if part != ".")
+
+
+def _one_holds_the_other(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    shared = min(len(one), len(other))
+    return one[:shared] == other[:shared]

@@ -8,16 +8,18 @@ from typing import Any
 
 from penstock.core.resources import Resources
 from penstock.core.stage import ProcessingStage
-from penstock.core.task import EmptyTask
 from penstock.plan.plan import Pool
-from penstock.plan.task_kinds import kinds_of
 
 
-def fuse(stages: Sequence[ProcessingStage[Any, Any]]) -> tuple[Pool, ...]:
-    """Put stages into pools, with the reason for each border between them."""
+def fuse(stages: Sequence[ProcessingStage[Any, Any]], *, begins_with_source: bool = False) -> tuple[Pool, ...]:
+    """Put stages into pools, with the reason for each border between them.
+
+    ``begins_with_source`` says that the first stage makes the tasks instead of being given them.
+    """
     groups: list[tuple[str, list[ProcessingStage[Any, Any]]]] = []
     for stage in stages:
-        reason = _border(groups[-1][1], stage) if groups else ""
+        is_source = begins_with_source and len(groups) == 1 and len(groups[0][1]) == 1
+        reason = _border(groups[-1][1], stage, is_source=is_source) if groups else ""
         if reason is None:
             groups[-1][1].append(stage)
         else:
@@ -26,11 +28,13 @@ def fuse(stages: Sequence[ProcessingStage[Any, Any]]) -> tuple[Pool, ...]:
     return tuple(_with_unique_names(pools))
 
 
-def _border(pool: Sequence[ProcessingStage[Any, Any]], stage: ProcessingStage[Any, Any]) -> str | None:
+def _border(
+    pool: Sequence[ProcessingStage[Any, Any]], stage: ProcessingStage[Any, Any], *, is_source: bool
+) -> str | None:
     """Say why a stage cannot join the workers of the pool before it, or None if it can."""
     last = pool[-1]
     need = _together([member.resources for member in pool])
-    if len(pool) == 1 and EmptyTask in (kinds_of(last.task_types()[0]) or ()):
+    if is_source:
         return f"'{last.name}' is the source: what it gives spreads over workers"
     if last.is_fanout_stage():
         return f"'{last.name}' turns one task into many, which spread over workers"

@@ -31,7 +31,9 @@ def make_plan(
     ``listing`` is what was found at the sources, by position of their stage, and ``known_mistakes`` what went wrong
     in looking: this function itself looks nowhere.
     """
-    mistakes = [*known_mistakes, *check(stages, cluster, initial_tasks, with_checkpoint=with_checkpoint)]
+    found = check(stages, cluster, initial_tasks, with_checkpoint=with_checkpoint)
+    mistakes = list(dict.fromkeys([*known_mistakes, *found]))
     if mistakes:
         raise PlanError(name, mistakes)
-    return Plan(name, fuse(stages), cluster, partition(stages, listing or {}))
+    pools = fuse(stages, begins_with_source=initial_tasks is None)
+    return Plan(name, pools, cluster, partition(stages, listing or {}))

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import pickle
 from collections.abc import Sequence
 from typing import Any
 
 from penstock.core.stage import ProcessingStage
+from penstock.core.task import Task
 
 # How a stage is run, not what it does: may differ between a run and its resumption.
 _WITHOUT_EFFECT = {"resources", "runtime_env", "num_workers", "num_workers_per_node"}
 
 
-def fingerprint(stages: Sequence[ProcessingStage[Any, Any]]) -> dict[str, str]:
+def fingerprint(
+    stages: Sequence[ProcessingStage[Any, Any]], initial_tasks: Sequence[Task[Any]] | None = None
+) -> dict[str, str]:
     """Return one entry for each stage and parameter, so that a difference can be named."""
     entries: dict[str, str] = {}
     for number, stage in enumerate(stages, start=1):
@@ -20,7 +25,16 @@ def fingerprint(stages: Sequence[ProcessingStage[Any, Any]]) -> dict[str, str]:
         for key, value in sorted(stage.get_config().items()):
             if key not in _WITHOUT_EFFECT:
                 entries[f"{label} {key}"] = _describe(value)
+    if initial_tasks is not None:
+        entries["initial tasks"] = f"{len(initial_tasks)} with digest {_digest(initial_tasks)}"
     return entries
+
+
+def _digest(tasks: Sequence[Task[Any]]) -> str:
+    digest = hashlib.sha256()
+    for task in tasks:
+        digest.update(pickle.dumps((type(task).__qualname__, task.data), protocol=5))
+    return digest.hexdigest()[:12]
 
 
 def _describe(value: Any) -> str:  # noqa: ANN401 - a parameter may be anything

@@ -10,6 +10,7 @@ import copy
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from penstock.core.lineage import root_tasks
 from penstock.core.pipeline import Pipeline
 from penstock.core.task import Task
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
-from penstock.errors import OutputError, PlanError, suggestion
+from penstock.errors import OutputError, PenstockError, PlanError, suggestion
 from penstock.monitor.progress import Progress
 from penstock.monitor.summary import RunSummary
 from penstock.plan.plan import Plan, Pool
@@ -75,7 +76,9 @@ class InlineExecutor:
         """Run the pipeline and return what its last stage gave, in the order of the input."""
         cluster = this_machine(*self._claims)
         plan = plan_pipeline(pipeline, cluster, initial_tasks, with_checkpoint=checkpoint_path is not None)
-        journal = Journal(checkpoint_path, fingerprint(plan.stages)) if checkpoint_path is not None else None
+        journal = (
+            Journal(checkpoint_path, fingerprint(plan.stages, initial_tasks)) if checkpoint_path is not None else None
+        )
         output = next((path for stage in reversed(plan.stages) if (path := stage.writes_to()) is not None), None)
         folder = RunFolder(self._run_dir) if self._run_dir else beside_output(output, pipeline.name)
         run = _InlineRun(plan, journal, folder, Progress(plan.pipeline, self._interval, enabled=self._show_progress))
@@ -133,9 +136,11 @@ class _InlineRun:
                 sources, pools = result.outputs, pools[1:]
             with self._progress:
                 self._run_sources(sources, pools)
-        finally:
-            for worker in reversed(started):
-                worker.stop()
+        except BaseException:
+            with suppress(PenstockError):  # what went wrong first is what the user has to see
+                _stop_all(started)
+            raise
+        _stop_all(started)
         return sorted(self._outputs, key=lambda task: (task._order, task.task_id))
 
     def summary(self, output: str | None) -> RunSummary:
@@ -201,6 +206,18 @@ class _InlineRun:
         self._outputs.extend(record.outputs)
         self.sources_done += 1
         self._progress.update(self.sources_done, self._workers[-1].counters)
+
+
+def _stop_all(workers: list[Worker]) -> None:
+    """Stop every worker, last first, and then raise the first trouble there was."""
+    troubles: list[PenstockError] = []
+    for worker in reversed(workers):
+        try:
+            worker.stop()
+        except PenstockError as error:
+            troubles.append(error)
+    if troubles:
+        raise troubles[0]
 
 
 def _before_run(plan: Plan, *, resuming: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from penstock.core.cluster import Cluster
@@ -11,8 +11,10 @@ from penstock.core.pipeline import Pipeline
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.errors import InputError, PlanError
+from penstock.plan.check import overlap
 from penstock.plan.plan import Plan
 from penstock.plan.planner import make_plan
+from penstock.storage.filesystem import filesystem_of
 
 
 def plan_pipeline(
@@ -35,8 +37,26 @@ def plan_pipeline(
         listing=listing,
         initial_tasks=initial_tasks,
         with_checkpoint=with_checkpoint,
-        known_mistakes=unreadable,
+        known_mistakes=[*unreadable, *_overwritten(stages, listing)],
     )
+
+
+def _overwritten(
+    stages: Sequence[ProcessingStage[Any, Any]], listing: Mapping[int, Sequence[SizedFile]]
+) -> Iterator[str]:
+    """Find outputs that hold an input file, however differently the two were written down."""
+    for stage in stages:
+        target = stage.writes_to()
+        if target is None:
+            continue
+        try:
+            inside = f"{filesystem_of(target)[1].rstrip('/')}/"
+        except InputError as error:
+            yield f"stage '{stage.name}': {error}"
+            continue
+        for position, files in listing.items():
+            if any(filesystem_of(file.path)[1].startswith(inside) for file in files):
+                yield overlap(stage.name, target, stages[position].name)
 
 
 def _look_up_sources(

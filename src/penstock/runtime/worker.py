@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import cycle
 from typing import Any
 
 from penstock.core.counters import StageCounters
@@ -162,7 +163,9 @@ def _require_inputs(step: Step, task: Task[Any]) -> None:
     if missing:
         get_columns = getattr(task, "get_columns", list)
         to_blame = next((part for part in step.parts() if missing[0] in part.missing_from(task)), step)
-        parameter = next((key for key, value in vars(to_blame).items() if value == missing[0]), None)
+        parameter = next(
+            (key for key, value in vars(to_blame).items() if isinstance(value, str) and value == missing[0]), None
+        )
         raise MissingColumnError(to_blame.name, missing[0], get_columns(), parameter)
     if not step.validate_input(task):
         raise ValueError(f"validate_input refused task {task!r}")
@@ -175,8 +178,10 @@ def _count(step: Step, counters: list[StageCounters], whole: StageCounters) -> N
         step.take_part_counts()
         return
     # A merged stage knows what each part did; what belongs to no part in particular goes to the first.
-    for part, counter in zip(step.take_part_counts(), counters, strict=True):
+    for counter in counters:
         counter.tasks += whole.tasks
+    # One count per part and task.
+    for part, counter in zip(step.take_part_counts(), cycle(counters), strict=False):
         counter.items_in += part.items_in
         counter.items_out += part.items_out
         counter.bytes_in += part.bytes_in

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import lzma
 import os
 import re
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -66,7 +68,9 @@ def _list_one(path: str, extensions: tuple[str, ...], options: dict[str, Any] | 
         elif filesystem.exists(name):
             files, root = [filesystem.info(name)], filesystem._parent(name)
         elif any(mark in name for mark in "*?["):
-            files = [entry for entry in filesystem.glob(name, detail=True).values() if entry["type"] == "file"]
+            fixed = re.split(r"[*?\[]", name)[0].rpartition("/")[0]
+            found = filesystem.glob(name, detail=True).values()
+            files = [entry for entry in found if entry["type"] == "file" and not _hidden(entry["name"], fixed)]
             if not files:
                 raise InputError(f"{path}: no file matches this pattern. Is it in quotes, and is the folder right?")
             root = filesystem._parent(re.split(r"[*?\[]", name)[0])
@@ -79,13 +83,16 @@ def _list_one(path: str, extensions: tuple[str, ...], options: dict[str, Any] | 
 
 
 def _wanted(name: str, folder: str, extensions: tuple[str, ...]) -> bool:
-    below = name[len(folder) :].strip("/").split("/")
-    if any(part.startswith((".", "_")) for part in below):
+    if _hidden(name, folder):
         return False
-    bare = below[-1]
+    bare = name.rpartition("/")[2]
     for compression in COMPRESSIONS:
         bare = bare.removesuffix(compression)
     return bare.endswith(extensions)
+
+
+def _hidden(name: str, folder: str) -> bool:
+    return any(part.startswith((".", "_")) for part in name[len(folder) :].strip("/").split("/"))
 
 
 def _nothing_found(path: str, extensions: tuple[str, ...], others: list[str]) -> str:
@@ -122,5 +129,5 @@ def reading(path: str) -> Iterator[None]:
         raise InputError(
             f"{path}: not readable by this user. Change its permissions, or run as another user."
         ) from error
-    except (EOFError, OSError) as error:
+    except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
         raise InputError(f"{path}: cannot be read: {error or type(error).__name__}") from error

@@ -74,7 +74,7 @@ def _records(stream: IO[bytes]) -> Iterator[tuple[dict[str, Any], int]]:
     while len(header := stream.read(_HEADER.size)) == _HEADER.size:
         length, checksum = _HEADER.unpack(header)
         body = stream.read(length)
-        if len(body) < length or zlib.crc32(body) != checksum:
+        if not length or len(body) < length or zlib.crc32(body) != checksum:
             return
         yield pickle.loads(body), stream.tell()
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -14,6 +15,7 @@ import pyarrow.compute as pc
 
 from penstock.core.counters import PartCount
 from penstock.core.documents import DocumentBatch
+from penstock.core.json_column import is_json
 from penstock.core.stage import ProcessingStage, Spec
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
 from penstock.errors import StageError
@@ -57,7 +59,7 @@ class ScoreFilter(ProcessingStage[DocumentBatch, DocumentBatch]):
         invert: bool | Sequence[bool] = False,
         verbose: bool = False,
     ) -> None:
-        filters = [filter_obj] if isinstance(filter_obj, DocumentFilter) else list(filter_obj)
+        filters = list(filter_obj) if isinstance(filter_obj, Iterable) else [filter_obj]
         for given in filters:
             if not isinstance(given, DocumentFilter):
                 raise TypeError(f"ScoreFilter takes DocumentFilter objects, got {given!r}.")
@@ -119,8 +121,10 @@ class ScoreFilter(ProcessingStage[DocumentBatch, DocumentBatch]):
 
     def merge(self, next_stage: ProcessingStage[Any, Any]) -> ScoreFilter | None:
         """Take another ScoreFilter along: one pass over the batch, one copy of what is left."""
-        if type(next_stage) is not ScoreFilter:
+        if type(self) is not ScoreFilter or type(next_stage) is not ScoreFilter:
             return None
+        if {rule.text_field for rule in next_stage.rules} & {rule.score_field for rule in self.rules}:
+            return None  # the next one reads what this one has yet to write
         return _of_rules([*self._named_rules(), *next_stage._named_rules()])
 
     def parts(self) -> list[ProcessingStage[Any, Any]]:
@@ -164,12 +168,21 @@ def _each(given: Any, count: int, argument: str) -> list[Any]:  # noqa: ANN401 -
 def _texts(table: pa.Table, column: str) -> tuple[list[str], npt.NDArray[np.float64]]:
     """Return the documents, null ones as empty, and what each row takes in bytes."""
     texts = table[column]
+    if is_json(table.schema.field(column)):
+        texts = pa.chunked_array([pa.array([_text_of(text) for text in texts.to_pylist()], pa.large_string())])
+    if pa.types.is_null(texts.type):
+        texts = texts.cast(pa.large_string())
     if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
         raise TypeError(f"column '{column}' holds {texts.type}, not text")
     texts = pc.fill_null(texts, "")
     lengths = pc.binary_length(texts).to_numpy().astype(np.float64)
     overhead = (table.nbytes - lengths.sum()) / max(len(lengths), 1)
     return texts.to_pylist(), lengths + overhead
+
+
+def _text_of(json_text: str | None) -> str | None:
+    """Return the text in a column of mixed values; of what is no text, its JSON."""
+    return msgspec.json.decode(json_text) if json_text and json_text.startswith('"') else json_text
 
 
 def _apply(rule: Rule, documents: list[str], alive: Rows) -> tuple[Rows, list[Any]]:

@@ -14,6 +14,7 @@ from penstock.core.json_column import is_json, json_field
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _INT64 = range(-(2**63), 2**63)
 _decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_decode_checked = msgspec.json.Decoder(dict[str, Any], float_hook=str).decode
 _decode_strings = msgspec.json.Decoder(list[str | None]).decode
 _decode_values = msgspec.json.Decoder(list[Any]).decode
 
@@ -47,13 +48,18 @@ def parse_lines(stream: Iterable[bytes]) -> Records:
             if not line.isascii():
                 line.decode("utf-8")
             if b"\\u" in line:
-                msgspec.json.decode(line)  # an escape may name half a character
+                _decode_checked(line)  # an escape may name half a character
         except UnicodeDecodeError as error:
             records.bad_lines.append(BadLine(number, f"invalid UTF-8 at byte {error.start}", line))
+        except RecursionError:
+            records.bad_lines.append(BadLine(number, "not JSON: nested too deeply", line))
         except msgspec.DecodeError as error:
             records.bad_lines.append(BadLine(number, _reason(line, error), line))
         else:
-            records.objects.append(parsed)
+            if parsed:
+                records.objects.append(parsed)
+            else:
+                records.bad_lines.append(BadLine(number, "an object without any field", line))
     return records
 
 
@@ -109,12 +115,18 @@ def _plain_values(joined: bytes) -> pa.Array | None:
 
 def write_lines(table: pa.Table, stream: IO[bytes]) -> None:
     """Write one JSON object a line; JSON text goes out as it came in."""
-    encoder = msgspec.json.Encoder()
+    encoder = msgspec.json.Encoder(enc_hook=_plain)
     names = table.column_names
     for batch in table.to_batches(max_chunksize=1000):
         columns = [_python_values(batch.schema.field(i), batch.column(i)) for i in range(batch.num_columns)]
         rows: Iterator[tuple[Any, ...]] = zip(*columns, strict=True)
         stream.write(b"".join(encoder.encode(dict(zip(names, row, strict=True))) + b"\n" for row in rows))
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever Arrow gives for a type msgspec does not know
+    if hasattr(value, "isoformat"):  # a pandas timestamp, for times in nanoseconds
+        return value.isoformat()
+    raise NotImplementedError(f"{type(value).__name__} has no form in JSON")
 
 
 def _python_values(column: pa.Field, array: pa.Array) -> list[Any]:

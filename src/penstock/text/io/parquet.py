@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from penstock.core.documents import DocumentBatch
 from penstock.core.files import FileGroupTask
+from penstock.core.json_column import agree_on_json
 from penstock.errors import InputError, MissingColumnError
 from penstock.storage.filesystem import open_input
 from penstock.text.io.reader import DocumentReader, DocumentReaderStage
@@ -24,8 +25,8 @@ class ParquetReaderStage(DocumentReaderStage):
         """Read the files; None if they hold no document."""
         tables = [self._read(path) for path in task.data]
         try:
-            table = pa.concat_tables(tables, promote_options="default")
-        except pa.ArrowInvalid as error:
+            table = pa.concat_tables(agree_on_json(tables), promote_options="default")
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             raise InputError(
                 f"{', '.join(task.data[:3])}: read together, but their columns differ in type: {error}. "
                 "Read them one by one (files_per_partition=1), or name the fields you need."

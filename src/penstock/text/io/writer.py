@@ -88,18 +88,20 @@ class DocumentWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
         filesystem, name = filesystem_of(self.path, self._storage_options)
         if filesystem.isfile(name):
             raise OutputError(f"{self.path}: is a file. The writer needs a folder; choose another output.")
-        if resuming or not filesystem.exists(name):
+        if not filesystem.exists(name):
             return
         below = [str(file) for file in filesystem.find(name)]
         data = [file for file in below if f"/{FOLDER_NAME}/" not in file and not file.endswith(TEMPORARY_SUFFIX)]
-        if data and self.mode == "error":
+        if data and self.mode == "error" and not resuming:
             raise OutputError(
                 f"{self.path}: there are {len(data)} files in it already, such as {data[0]}. Choose another output "
                 "folder, or mode=overwrite to replace it, or mode=ignore to write beside them."
             )
         leftovers = [file for file in below if file.endswith(TEMPORARY_SUFFIX)]
-        if self.mode == "overwrite":
-            leftovers += [file for file in data if file.endswith(f".{self.file_extension}")]
+        if self.mode == "overwrite" and not resuming:
+            # Only where the writer itself would have put them: folders further down are somebody else's.
+            own = [file for file in data if filesystem._parent(file).rstrip("/") == name.rstrip("/")]
+            leftovers += [file for file in own if file.endswith(f".{self.file_extension}")]
         for file in leftovers:
             filesystem.rm(file)
 

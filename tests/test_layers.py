@@ -1,0 +1,123 @@
+"""The rooms of the house: who may import whom, so that a newcomer can read one layer without the ones below it."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import penstock
+
+ROOT = Path(penstock.__file__).parent
+
+# A layer imports itself and what comes before it. Then there are no circles, and each can be understood in order.
+LAYERS = (
+    "errors", "extras", "core", "plan", "schedule", "storage", "kernels", "monitor", "runtime", "backends",
+    "text", "dedup", "models", "image", "video", "ledger", "testing", "compat", "recipe", "cli", "__main__",
+)  # fmt: skip
+
+# Stages are written with what every user has: they must not know who runs them.
+STAGES = {"text", "dedup", "models", "image", "video"}
+STAGES_MAY_USE = {"errors", "extras", "core", "kernels", "storage"}
+
+# What decides is pure: the same arguments, the same decision, so that a run can be replayed and a cluster simulated.
+PURE = {"core", "plan", "schedule"}
+IMPURE_MODULES = {
+    "asyncio", "multiprocessing", "os", "random", "secrets", "socket", "subprocess", "threading", "time", "uuid",
+}  # fmt: skip
+
+# Names that say nothing about what is inside, and so collect everything.
+EMPTY_NAMES = {"utils", "helpers", "common", "base", "misc", "internal"}
+
+# `penstock/__init__.py` is the front door: it names things from every room.
+MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
+
+
+def layer_of(path: Path) -> str:
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield line and name of every module a file imports, also inside functions and for the type checker only."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: write imports in full"
+            assert node.module is not None
+            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+def layers_used(path: Path) -> Iterator[tuple[int, str]]:
+    for line, name in imports(path):
+        parts = name.split(".")
+        if parts[0] == "penstock" and len(parts) > 1:
+            yield line, parts[1]
+
+
+def violations(path: Path) -> Iterator[str]:
+    own = layer_of(path)
+    where = path.relative_to(ROOT)
+    for line, used in layers_used(path):
+        if used not in LAYERS:
+            # A name from the front door: allowed to those who write as a user does, below every layer it may lead to.
+            if LAYERS.index(own) < LAYERS.index("testing"):
+                yield f"{where}:{line} imports penstock.{used}; import from the module where it lives"
+        elif LAYERS.index(used) > LAYERS.index(own):
+            yield f"{where}:{line} is in layer '{own}' and imports the later layer '{used}'"
+        elif own in STAGES and used != own and used not in STAGES_MAY_USE:
+            yield f"{where}:{line} holds stages and imports '{used}'; stages use {', '.join(sorted(STAGES_MAY_USE))}"
+
+
+def impurities(path: Path) -> Iterator[str]:
+    where = path.relative_to(ROOT)
+    for line, name in imports(path):
+        if name.split(".")[0] in IMPURE_MODULES:
+            yield f"{where}:{line} imports {name}; '{layer_of(path)}' looks at nothing but its arguments"
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Attribute) and node.attr in {"now", "utcnow", "today"}:
+            yield f"{where}:{node.lineno} asks for the time; '{layer_of(path)}' looks at nothing but its arguments"
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=named)
+def test_a_module_lives_in_a_layer_and_imports_only_earlier_ones(path: Path) -> None:
+    assert layer_of(path) in LAYERS, "a new room belongs in the list above, and in docs"
+    assert list(violations(path)) == []
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if layer_of(path) in PURE], ids=named)
+def test_what_decides_is_pure(path: Path) -> None:
+    assert list(impurities(path)) == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=named)
+def test_a_module_is_named_after_what_it_knows(path: Path) -> None:
+    assert not EMPTY_NAMES & {part.removesuffix(".py").strip("_") for part in path.relative_to(ROOT).parts}
+
+
+@pytest.mark.parametrize(
+    ("place", "source", "caught"),
+    [
+        ("core/x.py", "import os.path", 1),
+        ("core/x.py", "def f():\n    from time import monotonic", 1),
+        ("plan/x.py", "import datetime\ndatetime.datetime.now()", 1),
+        ("core/x.py", "from penstock.plan.check import check", 1),
+        ("plan/x.py", "from penstock import Pipeline", 1),
+        ("text/x.py", "def f():\n    import penstock.runtime.worker", 1),
+        ("text/x.py", "from penstock.core.task import Task\nimport os", 0),
+        ("runtime/x.py", "import time, penstock.plan.plan", 0),
+    ],
+)
+def test_the_rules_above_catch_what_they_should(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, source: str, caught: int
+) -> None:
+    monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)
+    path = tmp_path / place
+    path.parent.mkdir()
+    path.write_text(source)
+    found = [*violations(path), *(impurities(path) if layer_of(path) in PURE else ())]
+    assert len(found) == caught, found

@@ -1,0 +1,114 @@
+"""Parquet in, Parquet out, and JSON through Parquet without a change."""
+
+import datetime
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from penstock import FileGroupTask, InlineExecutor, Pipeline, ProcessingStage
+from penstock.errors import InputError, MissingColumnError
+from penstock.testing import run_stage
+from penstock.text import JsonlReader, JsonlWriter, ParquetReader, ParquetReaderStage, ParquetWriter
+
+
+def run(*stages: ProcessingStage[Any, Any]) -> list[str]:
+    tasks = Pipeline("p", stages=stages).run(InlineExecutor(show_progress=False))
+    return [path for task in tasks for path in task.data]
+
+
+def lines_of(paths: list[str]) -> list[Any]:
+    return [json.loads(line) for path in paths for line in Path(path).read_text().splitlines()]
+
+
+def test_a_table_comes_out_as_it_went_in(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "id": pa.array([1, 2, 3], pa.uint8()),
+            "text": ["a", None, ""],
+            "day": pa.array([datetime.date(2020, 1, 1), None, None]),
+            "tags": pa.array([["x"], [], None]),
+            "vector": pa.array([[0.5, 0.25]] * 3, pa.list_(pa.float32(), 2)),
+        }
+    )
+    (tmp_path / "in").mkdir()
+    pq.write_table(table, tmp_path / "in" / "a.parquet")
+    [path] = run(ParquetReader(tmp_path / "in"), ParquetWriter(tmp_path / "out", write_kwargs={"compression": "zstd"}))
+    assert pq.read_table(path).equals(table)
+    assert pq.ParquetFile(path).metadata.row_group(0).column(0).compression == "ZSTD"
+
+
+def test_json_survives_a_stay_in_parquet(tmp_path: Path) -> None:
+    rows = [{"text": "a", "meta": {"k": [1, 2.5]}, "n": 10**30}, {"text": "b", "meta": "x", "n": 1}]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run(JsonlReader(tmp_path / "a.jsonl"), ParquetWriter(tmp_path / "parquet"))
+    assert lines_of(run(ParquetReader(tmp_path / "parquet"), JsonlWriter(tmp_path / "out"))) == rows
+
+
+@pytest.mark.parametrize("json_first", [True, False])
+def test_files_of_which_one_holds_json_and_one_plain_text_are_not_mixed_up(tmp_path: Path, json_first: bool) -> None:
+    # A field that is mixed in one file and text in the next: the mark of the first must not fall on the second.
+    (tmp_path / "in").mkdir()
+    mixed, plain = ('{"x": "s"}\n{"x": [1]}\n', '{"x": "plain"}\n{"x": "[2]"}\n')
+    (tmp_path / "in/a.jsonl").write_text(mixed if json_first else plain)
+    (tmp_path / "in/b.jsonl").write_text(plain if json_first else mixed)
+    run(JsonlReader(tmp_path / "in"), ParquetWriter(tmp_path / "parquet"))
+    written = run(ParquetReader(tmp_path / "parquet", files_per_partition=2), JsonlWriter(tmp_path / "out"))
+    found = sorted(json.dumps(row["x"]) for row in lines_of(written))
+    assert found == sorted(json.dumps(value) for value in ["s", [1], "plain", "[2]"])
+
+
+def test_times_of_any_precision_can_be_written_as_json(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    nanoseconds = 1577836800_000_000_001
+    columns = {
+        unit: pa.array([nanoseconds // 10**digits], pa.timestamp(unit))
+        for unit, digits in [("ns", 0), ("us", 3), ("s", 9)]
+    }
+    pq.write_table(pa.table(columns), tmp_path / "in" / "a.parquet")
+    [row] = lines_of(run(ParquetReader(tmp_path / "in"), JsonlWriter(tmp_path / "out")))
+    assert all(value.startswith("2020-01-01T00:00:00") for value in row.values())
+
+
+def test_files_with_other_columns_are_read_together(tmp_path: Path) -> None:
+    for name, columns in (("a", {"x": [1], "y": ["p"]}), ("b", {"y": ["q"], "z": [2.5]})):
+        pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
+    [batch] = run_stage(ParquetReaderStage(), FileGroupTask("d", [str(tmp_path / f"{name}.parquet") for name in "ab"]))
+    assert batch.data.to_pylist() == [{"x": 1, "y": "p", "z": None}, {"x": None, "y": "q", "z": 2.5}]
+
+
+def test_files_whose_columns_differ_in_type_say_so(tmp_path: Path) -> None:
+    for name, values in (("a", [1]), ("b", ["one"])):
+        pq.write_table(pa.table({"x": values}), tmp_path / f"{name}.parquet")
+    with pytest.raises(InputError, match=r"columns differ in type.*files_per_partition=1"):
+        run_stage(ParquetReaderStage(), FileGroupTask("d", [str(tmp_path / f"{name}.parquet") for name in "ab"]))
+
+
+def test_only_the_fields_asked_for_are_read(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(pa.table({"a": [1], "b": [2], "c": [3]}), path)
+    [batch] = run_stage(ParquetReaderStage(fields=["c", "a"]), FileGroupTask("d", [path]))
+    assert batch.data.to_pylist() == [{"c": 3, "a": 1}]
+    with pytest.raises(MissingColumnError, match="column 'text' is missing; the batch has 'a', 'b', 'c'"):
+        run_stage(ParquetReaderStage(fields=["text"]), FileGroupTask("d", [path]))
+
+
+def test_a_file_of_no_documents_gives_no_batch(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"text": pa.array([], pa.string())}), tmp_path / "a.parquet")
+    assert run_stage(ParquetReaderStage(), FileGroupTask("d", [str(tmp_path / "a.parquet")])) == []
+
+
+@pytest.mark.parametrize("damage", ["cut short", "empty", "text", "spoiled in the middle"])
+def test_a_damaged_file_is_named(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"text": [f"document {number}" for number in range(1000)]}), path)
+    whole = path.read_bytes()
+    spoiled = whole[:4] + b"\xff" * 2000 + whole[2004:]
+    path.write_bytes(
+        {"cut short": whole[:-100], "empty": b"", "text": b'{"a": 1}\n' * 10, "spoiled in the middle": spoiled}[damage]
+    )
+    with pytest.raises(InputError, match=str(path)):
+        run_stage(ParquetReaderStage(), FileGroupTask("d", [str(path)]))
