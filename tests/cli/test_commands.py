@@ -146,3 +146,35 @@ def test_a_missing_name_in_a_script_is_explained(tmp_path: Path) -> None:
     done = penstock(tmp_path, "script", "job.py")
     assert "Nearest: Pipeline (penstock)" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_stopped_run_says_how_to_go_on_and_goes_on(tmp_path: Path) -> None:
+    """Ctrl-C in the third of five files, from inside the run so that the moment is certain."""
+    (tmp_path / "stop_once.py").write_text(
+        "import os, signal\n"
+        "from penstock import DocumentBatch, ProcessingStage\n"
+        "class StopOnce(ProcessingStage[DocumentBatch, DocumentBatch]):\n"
+        "    def process(self, task: DocumentBatch) -> DocumentBatch:\n"
+        "        if 'doc 3' in str(task.to_pyarrow()) and not os.path.exists('stopped'):\n"
+        "            open('stopped', 'w').close()\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "        return task\n"
+    )
+    (tmp_path / "job.yaml").write_text(
+        "stages:\n"
+        "  - {_target_: JsonlReader, file_paths: crawl}\n"
+        "  - {_target_: stop_once.StopOnce}\n"
+        "  - {_target_: JsonlWriter, path: clean}\n"
+    )
+    (tmp_path / "crawl").mkdir()
+    for number in range(1, 6):
+        (tmp_path / f"crawl/{number}.jsonl").write_text(json.dumps({"text": f"doc {number}"}) + "\n")
+    stopped = penstock(tmp_path, "run", "job.yaml", "--checkpoint", "state")
+    assert stopped.returncode == 130
+    assert "2 source tasks are complete. Run it with checkpoint state to go on." in stopped.stderr
+    resumed = penstock(tmp_path, "run", "job.yaml", "--checkpoint", "state")
+    assert resumed.returncode == 0, resumed.stderr
+    assert "2 source tasks were complete already" in resumed.stderr
+    assert sorted(str(document["text"]) for document in read_output(tmp_path / "clean")) == [
+        f"doc {number}" for number in range(1, 6)
+    ]

@@ -25,6 +25,8 @@ class RunSummary:
     run_folder: str | None = None
     dead_letters: str | None = None
     num_dead_letters: int = 0
+    # Source tasks that an earlier run had completed; their counts are not in the table.
+    resumed: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the totals as plain data."""
@@ -33,6 +35,7 @@ class RunSummary:
             "seconds": round(self.seconds, 3),
             "output": self.output,
             "run_folder": self.run_folder,
+            "resumed_source_tasks": self.resumed,
             "dead_letters": {"path": self.dead_letters, "count": self.num_dead_letters},
             "stages": [counters.to_dict() for counters in self.counters],
         }
@@ -74,6 +77,8 @@ class RunSummary:
             share = f" ({kept / read:.1%})" if read else ""
             lines.append(f"Read {read:,} documents, kept {kept:,}{share}, dropped {sum(dropped.values()):,}"
                          + (f": {by}." if by else "."))  # fmt: skip
+        if self.resumed:
+            lines.append(f"Went on where an earlier run stopped: {self.resumed:,} source tasks were complete already.")
         if self.num_dead_letters:
             lines.append(f"Set aside {self.num_dead_letters:,} records that could not be read: {self.dead_letters}")
         if self.output is not None:

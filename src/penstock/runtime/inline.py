@@ -119,6 +119,7 @@ class _InlineRun:
         self._outputs: list[Task[Any]] = []
         self._started_at = time.monotonic()
         self.sources_done = 0
+        self._resumed = 0
 
     def run(self, roots: list[Task[Any]], *, initial_are_sources: bool) -> list[Task[Any]]:
         """Run every task to the end."""
@@ -153,6 +154,7 @@ class _InlineRun:
             run_folder=self._folder.path,
             dead_letters=self._folder.dead_letters if self._folder.num_dead_letters else None,
             num_dead_letters=self._folder.num_dead_letters,
+            resumed=self._resumed,
         )
 
     def _run_sources(self, sources: list[Task[Any]], pools: list[tuple[Pool, Worker]]) -> None:
@@ -170,6 +172,7 @@ class _InlineRun:
         for source in sources:
             if self._journal is not None and source.task_id in self._journal.done:
                 self._settle(self._journal.done[source.task_id])
+                self._resumed += 1
                 continue
             self._completion.enter([source])
             yield source
