@@ -1,0 +1,48 @@
+"""How simulated stages behave: how long they take, what they give, how they fail."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+# Seconds for one item: may depend on its position and on the time, and on chance.
+ServiceLaw = Callable[[tuple[int, ...], float, random.Random], float]
+
+
+@dataclass(frozen=True)
+class Law:
+    """How one pool behaves."""
+
+    service: ServiceLaw
+    # How many items come out for one that goes in, and how large each is.
+    fan_out: Callable[[tuple[int, ...]], int] = lambda order: 1
+    output_bytes: Callable[[tuple[int, ...]], int] = lambda order: 0
+    rows: int = 1
+    start_up: float = 0.0
+    stop: float = 0.0
+    # Rows that kill a worker, by the position of their item; and how often a worker dies for no reason.
+    poison: Callable[[tuple[int, ...]], tuple[int, ...]] = lambda order: ()
+    death_probability: float = 0.0
+    setup_fails: Callable[[int], bool] = lambda attempt: False
+
+
+def constant(seconds: float) -> ServiceLaw:
+    """Every item takes the same time."""
+    return lambda order, now, chance: seconds
+
+
+def exponential(mean: float) -> ServiceLaw:
+    """Memoryless service times."""
+    return lambda order, now, chance: chance.expovariate(1 / mean)
+
+
+def heavy_tailed(mean: float, shape: float = 1.5) -> ServiceLaw:
+    """Pareto service times: most are short, a few very long."""
+    scale = mean * (shape - 1) / shape
+    return lambda order, now, chance: scale * chance.paretovariate(shape)
+
+
+def shifting(before: float, after: float, at: float) -> ServiceLaw:
+    """Every item takes the same time until a moment, and another one from then on."""
+    return lambda order, now, chance: before if now < at else after

@@ -1,0 +1,79 @@
+"""What the scheduler tells a backend to do."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from penstock.schedule.pack import Placement
+
+
+class Selection(NamedTuple):
+    """Which rows of a batch to work on, counted at one step of the chain: a range to try, or rows to leave out."""
+
+    step: int = 0
+    start: int = 0
+    stop: int | None = None
+    without: tuple[int, ...] = ()
+
+
+class StartWorker(NamedTuple):
+    """Start a worker of a pool at a place; answer with WorkerReady or WorkerLost."""
+
+    worker: str
+    pool: int
+    placement: Placement
+
+
+class StopWorker(NamedTuple):
+    """Let an idle worker tear down and end; answer with WorkerGone."""
+
+    worker: str
+
+
+class KillWorker(NamedTuple):
+    """End a worker at once, whatever it does; answer with WorkerGone."""
+
+    worker: str
+    reason: str
+
+
+class RunBatch(NamedTuple):
+    """Run some items through a worker's chain. It may store that many bytes of output without asking."""
+
+    worker: str
+    batch: int
+    items: tuple[str, ...]
+    credit: int
+    # Outputs that an earlier attempt has given already: not to be given again.
+    already: frozenset[str] = frozenset()
+    selections: tuple[Selection, ...] = ()
+    # A probe only finds out whether the selected rows can be processed; its outputs are thrown away.
+    probe: bool = False
+
+
+class GrantCredit(NamedTuple):
+    """Let a waiting worker store the output it asked for."""
+
+    worker: str
+    batch: int
+    size: int
+
+
+class DropItem(NamedTuple):
+    """An item has been consumed: its storage is free."""
+
+    item: str
+
+
+class DeadLetter(NamedTuple):
+    """Rows of an item cannot be processed: write them down with the error, and count the rest as done."""
+
+    items: tuple[str, ...]
+    pool: int
+    error: str
+    # At which step and which rows; None: all of it.
+    step: int = 0
+    rows: tuple[int, ...] | None = None
+
+
+Action = StartWorker | StopWorker | KillWorker | RunBatch | GrantCredit | DropItem | DeadLetter

@@ -1,0 +1,106 @@
+"""What a backend tells the scheduler. Every event is a fact that has happened."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from penstock.core.cluster import Node
+
+
+class Output(NamedTuple):
+    """One item a batch gave: who it is, how large, and how many rows it could be cut into."""
+
+    id: str
+    order: tuple[int, ...]
+    size: int
+    rows: int = 1
+
+
+class WorkerReady(NamedTuple):
+    """A worker has been set up and can take work."""
+
+    worker: str
+
+
+class WorkerGone(NamedTuple):
+    """A worker that was told to stop has stopped; its resources are free."""
+
+    worker: str
+
+
+class WorkerLost(NamedTuple):
+    """A worker has died without being told to, or could not be set up."""
+
+    worker: str
+    reason: str
+    # Where it was, if it could still say: the step of its chain, and the number of rows there.
+    step: int | None = None
+    rows: int = 0
+
+
+class CreditWanted(NamedTuple):
+    """A worker has an output to store that its credit does not cover, and waits."""
+
+    worker: str
+    batch: int
+    size: int
+
+
+class Emitted(NamedTuple):
+    """A worker has stored outputs of a batch; more may follow."""
+
+    worker: str
+    batch: int
+    outputs: tuple[Output, ...]
+
+
+class BatchDone(NamedTuple):
+    """A worker has finished a batch; all its outputs have been emitted before."""
+
+    worker: str
+    batch: int
+    seconds: float
+    resident_bytes: int = 0
+
+
+class BatchFailed(NamedTuple):
+    """A stage refused a batch in a way that trying again cannot mend."""
+
+    worker: str
+    batch: int
+    error: str
+
+
+class NodeAdded(NamedTuple):
+    """A machine has joined."""
+
+    node: Node
+
+
+class NodeLost(NamedTuple):
+    """A machine is gone, with everything on it."""
+
+    name: str
+
+
+class Tick(NamedTuple):
+    """Nothing but time has passed."""
+
+
+class StopAsked(NamedTuple):
+    """The user wants to stop: no new sources, finish what runs."""
+
+
+Event = (
+    WorkerReady
+    | WorkerGone
+    | WorkerLost
+    | CreditWanted
+    | Emitted
+    | BatchDone
+    | BatchFailed
+    | NodeAdded
+    | NodeLost
+    | Tick
+    | StopAsked
+)
