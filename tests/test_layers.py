@@ -75,7 +75,9 @@ def impurities(path: Path) -> Iterator[str]:
         if name.split(".")[0] in IMPURE_MODULES:
             yield f"{where}:{line} imports {name}; '{layer_of(path)}' looks at nothing but its arguments"
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Attribute) and node.attr in {"now", "utcnow", "today"}:
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(
+            ("date.today", "datetime.now", "datetime.utcnow")
+        ):
             yield f"{where}:{node.lineno} asks for the time; '{layer_of(path)}' looks at nothing but its arguments"
 
 

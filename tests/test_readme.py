@@ -35,9 +35,14 @@ def written(folder: Path) -> list[dict[str, object]]:
 
 
 def test_the_python_block_of_the_readme(crawl: Path) -> None:
-    [block] = blocks("README.md", "python")
+    block, _ = blocks("README.md", "python")
     exec(compile(block, "README.md", "exec"), {"__name__": "readme"})
     assert written(crawl / "clean") == [{"id": 1, "text": WORDS.strip(), "words": 7}]
+
+
+def test_the_resources_and_executors_of_the_readme() -> None:
+    _, block = blocks("README.md", "python")
+    exec(compile(block, "README.md", "exec"), {"__name__": "readme"})
 
 
 def test_the_yaml_block_of_the_readme(crawl: Path) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.core.executor import Executor, set_default_executor
 
 if TYPE_CHECKING:
+    from penstock.backends.streaming import StreamingExecutor
     from penstock.core.composite import CompositeStage
     from penstock.core.documents import DocumentBatch
     from penstock.core.files import FileGroupTask
@@ -32,6 +33,7 @@ __all__ = [
     "Pipeline",
     "ProcessingStage",
     "Resources",
+    "StreamingExecutor",
     "Task",
     "processing_stage",
 ]
@@ -45,6 +47,7 @@ _HOMES = {
     "Pipeline": "penstock.core.pipeline",
     "ProcessingStage": "penstock.core.stage",
     "Resources": "penstock.core.resources",
+    "StreamingExecutor": "penstock.backends.streaming",
     "Task": "penstock.core.task",
     "processing_stage": "penstock.core.function_stage",
 }
@@ -61,9 +64,9 @@ def __dir__() -> list[str]:
 
 
 def _make_default_executor() -> Executor:
-    from penstock.runtime.inline import InlineExecutor
+    from penstock.backends.streaming import StreamingExecutor
 
-    return InlineExecutor()
+    return StreamingExecutor()
 
 
 set_default_executor(_make_default_executor)

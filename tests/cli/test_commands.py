@@ -161,6 +161,7 @@ def test_a_stopped_run_says_how_to_go_on_and_goes_on(tmp_path: Path) -> None:
         "        return task\n"
     )
     (tmp_path / "job.yaml").write_text(
+        "executor: {_target_: InlineExecutor}\n"
         "stages:\n"
         "  - {_target_: JsonlReader, file_paths: crawl}\n"
         "  - {_target_: stop_once.StopOnce}\n"

@@ -1,14 +1,18 @@
-"""Names that only older scripts use: ``Sequential`` and ``ToBackend``."""
+"""Names that only scripts for the other framework use, and what they mean here."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
+from types import TracebackType
 from typing import Any
 
+from penstock.backends.streaming import StreamingExecutor
 from penstock.core.composite import CompositeStage
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.errors import suggestion
+from penstock.runtime.machine import find_gpus, usable_cpus
 
 _BACKENDS = ("cudf", "pandas")
 
@@ -60,3 +64,48 @@ class Sequential(CompositeStage[Task[Any], Task[Any]]):
     def decompose(self) -> list[ProcessingStage[Any, Any]]:
         """Return the stages it was given."""
         return self.stages
+
+
+class XennaExecutor(StreamingExecutor):
+    """The streaming executor under the name users know; it takes the same settings.
+
+    >>> XennaExecutor(config={"execution_mode": "batch"}).__class__.__mro__[1].__name__
+    'StreamingExecutor'
+    """
+
+    def __init__(self, config: dict[str, Any] | None = None, ignore_head_node: bool = False) -> None:
+        if ignore_head_node:
+            raise ValueError(
+                "XennaExecutor(ignore_head_node=True): a run on one machine has no head node to leave out."
+            )
+        super().__init__(config)
+
+
+class Client:
+    """What ``get_client`` gives: nothing has to be started, so it only says what there is."""
+
+    def __init__(self, cluster_type: str, workers: int) -> None:
+        self.cluster_type = cluster_type
+        self.workers = workers
+
+    def close(self) -> None:
+        """Do nothing: nothing was started."""
+
+    def __enter__(self) -> Client:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        """Do nothing."""
+
+
+def get_client(cluster_type: str = "cpu", **_settings: Any) -> Client:  # noqa: ANN401 - settings of a cluster we need not start
+    """Return a handle for scripts that start a cluster first; here every run finds the cores and GPUs by itself."""
+    if cluster_type not in ("cpu", "gpu"):
+        raise ValueError(f"get_client(cluster_type={cluster_type!r}): expected 'cpu' or 'gpu'.")
+    workers = len(find_gpus()) if cluster_type == "gpu" else usable_cpus()
+    if workers == 0:
+        warnings.warn("no GPU was found on this machine; stages that need one will be refused", stacklevel=2)
+    return Client(cluster_type, workers)

@@ -43,12 +43,16 @@ _STRING_FILTERS = _all_in(
 _REPETITION_FILTERS = _all_in("penstock.text", "RepeatedLinesFilter")
 
 _TEXT = f"{ROOT}.stages.text"
+_XENNA = _all_in("penstock.compat.legacy", "XennaExecutor")
 
 # Module -> its public names -> "module:name" of ours. Parents of a module need no entry of their own.
 NAMES: Mapping[str, Mapping[str, str]] = {
     ROOT: _all_in("penstock.compat.legacy", "Sequential", "ToBackend"),
     f"{ROOT}.pipeline": _PIPELINE,
     f"{ROOT}.pipeline.pipeline": _PIPELINE,
+    f"{ROOT}.backends.xenna": _XENNA,
+    f"{ROOT}.backends.xenna.executor": _XENNA,
+    f"{ROOT}.utils.distributed_utils": _all_in("penstock.compat.legacy", "get_client"),
     f"{ROOT}.backends.base": _all_in("penstock.core.worker_info", "NodeInfo", "WorkerMetadata"),
     f"{ROOT}.utils.performance_utils": _all_in("penstock.core.perf", "StagePerfStats"),
     f"{ROOT}.tasks": {**_TASK, **_EMPTY_TASK, **_DOCUMENTS, **_FILES},
@@ -80,15 +84,13 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     f"{_TEXT}.filters.heuristic.repetition.repetition": _REPETITION_FILTERS,
 }
 
-_INLINE = "InlineExecutor (penstock), which runs the whole pipeline in this process"
+_STREAMING = "StreamingExecutor (penstock), which uses every core and GPU of this machine"
 _OWN_STAGE = "a ProcessingStage of your own (penstock), which sees one batch at a time"
 _OWN_FILTER = "ScoreFilter with a DocumentFilter of your own (penstock.text)"
-_NO_CLUSTER = "InlineExecutor (penstock), which needs no cluster: leave the client out"
-_GPUS = "Resources(gpus=…) on the stage that needs a GPU (penstock): leave the client out"
+_NO_CLUSTER = "StreamingExecutor (penstock), which needs no cluster: leave the client out"
 
-_XENNA = {"XennaExecutor": _INLINE}
-_RAY_DATA = {"RayDataExecutor": _INLINE}
-_RAY_ACTOR_POOL = {"RayActorPoolExecutor": _INLINE}
+_RAY_DATA = {"RayDataExecutor": _STREAMING}
+_RAY_ACTOR_POOL = {"RayActorPoolExecutor": _STREAMING}
 _EXACT = {"ExactDeduplicationWorkflow": _OWN_STAGE}
 _FUZZY = {"FuzzyDeduplicationWorkflow": _OWN_STAGE}
 _QUALITY = {"QualityClassifier": _OWN_FILTER}
@@ -96,14 +98,11 @@ _QUALITY = {"QualityClassifier": _OWN_FILTER}
 # Module -> names in it that we do not have, but users often import -> what to use meanwhile.
 # The modules can be imported, because only then can the message name the class the script asks for.
 WANTED: Mapping[str, Mapping[str, str]] = {
-    f"{ROOT}.backends.xenna": _XENNA,
-    f"{ROOT}.backends.xenna.executor": _XENNA,
     f"{ROOT}.backends.ray_data": _RAY_DATA,
     f"{ROOT}.backends.ray_data.executor": _RAY_DATA,
     f"{ROOT}.backends.ray_actor_pool": _RAY_ACTOR_POOL,
     f"{ROOT}.backends.ray_actor_pool.executor": _RAY_ACTOR_POOL,
     f"{ROOT}.core.client": {"RayClient": _NO_CLUSTER, "SlurmRayClient": _NO_CLUSTER},
-    f"{ROOT}.utils.distributed_utils": {"get_client": _GPUS},
     f"{ROOT}.stages.deduplication.exact.workflow": _EXACT,
     f"{ROOT}.stages.deduplication.fuzzy": _FUZZY,
     f"{ROOT}.stages.deduplication.fuzzy.workflow": _FUZZY,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,6 +15,8 @@ from penstock.extras import require
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+
+_LONGEST_EXCERPT = 500
 
 
 @dataclass(repr=False)
@@ -76,10 +81,37 @@ class DocumentBatch(Task[Any]):
             return int(self.data.nbytes)
         return int(self.data.memory_usage(index=False, deep=True).sum())
 
+    def select(self, rows: Sequence[int]) -> DocumentBatch:
+        """Return a batch of only these documents, under the same name."""
+        if _is_arrow(self.data):
+            import pyarrow as pa
+
+            data = self.data.take(pa.array(rows, pa.int64()))
+        else:
+            data = self.data.iloc[list(rows)]
+        chosen = copy.copy(self)
+        chosen.data = data
+        return chosen
+
+    def excerpt(self, row: int) -> str:
+        """Return one document as JSON, long values cut."""
+        document = self.select([row]).to_pyarrow().to_pylist()[0]
+        return json.dumps({key: _shortened(value) for key, value in document.items()}, ensure_ascii=False, default=str)
+
+    def compacted(self) -> DocumentBatch:
+        """Return the batch without the rest of a table it is a slice of."""
+        if not _is_arrow(self.data) or self.data.get_total_buffer_size() <= 1.5 * self.data.nbytes + 65536:
+            return self
+        return self.select(range(self.num_items))
+
     def get_columns(self) -> list[str]:
         """Return the names of the columns, in order."""
         names = self.data.column_names if _is_arrow(self.data) else self.data.columns
         return [str(name) for name in names]
+
+
+def _shortened(value: Any) -> Any:  # noqa: ANN401 - a cell of a table
+    return value[:_LONGEST_EXCERPT] + "…" if isinstance(value, str) and len(value) > _LONGEST_EXCERPT else value
 
 
 # Both look at the class's home instead of importing it: a batch of Arrow data must not cost an import of pandas.

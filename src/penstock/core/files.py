@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +32,16 @@ class FileGroupTask(Task[list[str]]):
     def num_bytes(self) -> int:
         """The size of the names; the files' content is not in memory."""
         return sum(len(path.encode("utf-8", "surrogateescape")) for path in self.data)
+
+    def select(self, rows: Sequence[int]) -> FileGroupTask:
+        """Return a task of only these files, under the same name."""
+        chosen = copy.copy(self)
+        chosen.data = [self.data[row] for row in rows]
+        return chosen
+
+    def excerpt(self, row: int) -> str:
+        """Return the name of one file."""
+        return self.data[row]
 
     def validate(self) -> bool:
         """Accept a list of paths only."""

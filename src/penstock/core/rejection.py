@@ -18,6 +18,9 @@ class Rejection:
     position: int | None = None
     excerpt: str = ""
     task_id: str = ""
+    # True where a stage failed on it, False where it was never a good record; and what to type to see it fail.
+    failed: bool = False
+    reproduce: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as plain data."""

@@ -35,7 +35,7 @@ class RunSnapshot:
     pools: tuple[PoolSnapshot, ...]
     held_bytes: int
     budget_bytes: int
-    # The pool that decides how fast everything is, what it lacks ("GPUs", "CPUs"), and how near the plan is to the best.
+    # The pool that decides how fast everything is, what it lacks ("GPUs", "CPUs"), how near the plan is to the best.
     bottleneck: str | None
     bound_by: str
     efficiency: float

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from penstock.core.perf import StagePerfStats
 
@@ -52,6 +53,18 @@ class Task(Generic[T]):
     def add_stage_perf(self, perf_stats: StagePerfStats) -> None:
         """Append what one stage cost."""
         self._stage_perf.append(perf_stats)
+
+    def select(self, rows: Sequence[int]) -> Self | None:
+        """Return a task of only these items, for finding the one that cannot be processed; None: cannot be cut."""
+        return None
+
+    def excerpt(self, row: int) -> str:
+        """Return one item in words, for the dead-letter file."""
+        return repr(self)
+
+    def compacted(self) -> Self:
+        """Return the task without memory it only drags along, such as the rest of a table it is a slice of."""
+        return self
 
     def get_deterministic_id(self) -> str | None:
         """Return an id that follows from the content, for tasks that come from a source; None: use the position."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Sequence
 from types import TracebackType
@@ -38,7 +39,14 @@ class Progress:
 
             columns = ("[bold]{task.description}", BarColumn(), MofNCompleteColumn(), "{task.fields[detail]}")
             shown = [TextColumn(column) if isinstance(column, str) else column for column in columns]
-            self._bar = RichProgress(*shown, TimeRemainingColumn(), console=self._console, transient=True)
+            self._bar = RichProgress(
+                *shown,
+                TimeRemainingColumn(),
+                console=self._console,
+                transient=True,
+                # What the user's code prints goes above the bar, but not where somebody reads it through a pipe.
+                redirect_stdout=sys.stdout.isatty(),
+            )
             self._bar_task = self._bar.add_task(self._title, total=None, detail="")
             self._bar.start()
         return self

@@ -27,9 +27,23 @@ class RunSummary:
     num_dead_letters: int = 0
     # Source tasks that an earlier run had completed; their counts are not in the table.
     resumed: int = 0
+    # What an executor with a scheduler adds: its pools, every plan with its reason, and how much was in flight at most.
+    pools: list[dict[str, Any]] | None = None
+    plans: list[dict[str, Any]] | None = None
+    peak_bytes: int | None = None
+    budget_bytes: int | None = None
+    # Items that failed in every attempt.
+    failed: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the totals as plain data."""
+        scheduled = {
+            "pools": self.pools,
+            "plans": self.plans,
+            "peak_bytes": self.peak_bytes,
+            "budget_bytes": self.budget_bytes,
+            "failed": self.failed,
+        }
         return {
             "pipeline": self.pipeline,
             "seconds": round(self.seconds, 3),
@@ -38,6 +52,7 @@ class RunSummary:
             "resumed_source_tasks": self.resumed,
             "dead_letters": {"path": self.dead_letters, "count": self.num_dead_letters},
             "stages": [counters.to_dict() for counters in self.counters],
+            **{key: value for key, value in scheduled.items() if value is not None},
         }
 
     def print(self) -> None:
@@ -52,7 +67,7 @@ class RunSummary:
         from rich.table import Table
 
         table = Table(title=f"{self.pipeline}: {self.seconds:.1f} s", title_justify="left", box=box.SIMPLE_HEAD)
-        table.add_column("stage", overflow="fold")
+        table.add_column("stage", overflow="fold", min_width=12)
         for heading in ("in", "out", "dropped", "bytes in", "bytes out", "seconds"):
             table.add_column(heading, justify="right", no_wrap=True)
         for c in self.counters:
@@ -71,7 +86,8 @@ class RunSummary:
         lines = []
         read = next((_documents_at_first(c) for c in self.counters if "documents" in (c.noun_in, c.noun_out)), None)
         dropped = {c.stage: c.dropped for c in self.counters if c.dropped and c.noun_in == "documents"}
-        if read is not None:
+        grew = any(c.noun_in == c.noun_out == "documents" and c.items_out > c.items_in for c in self.counters)
+        if read is not None and not grew:  # where stages make documents, "kept" would mean nothing
             by = "; ".join(f"{count:,} by {stage}" for stage, count in sorted(dropped.items(), key=lambda e: -e[1]))
             kept = read - sum(dropped.values())
             share = f" ({kept / read:.1%})" if read else ""
@@ -81,9 +97,41 @@ class RunSummary:
             lines.append(f"Went on where an earlier run stopped: {self.resumed:,} source tasks were complete already.")
         if self.num_dead_letters:
             lines.append(f"Set aside {self.num_dead_letters:,} records that could not be read: {self.dead_letters}")
+        if self.failed:
+            lines.append(f"{_items(self.failed, 'items')} failed in every attempt.")
+        if self.pools is not None and (sentence := self._how_it_ran()):
+            lines.append(sentence)
         if self.output is not None:
             lines.append(f"Output: {self.output}   (this table as JSON: {self.run_folder}/summary.json)")
         return lines
+
+    def _how_it_ran(self) -> str:
+        """Return one sentence on memory, plans and what decided the speed; empty if nothing is known."""
+        parts = []
+        if self.peak_bytes is not None:
+            budget = f" of the {human_bytes(self.budget_bytes)} budget" if self.budget_bytes else ""
+            parts.append(f"at most {human_bytes(self.peak_bytes)}{budget} was in flight")
+        if self.plans is not None:
+            applied = sum(bool(plan.get("applied", True)) for plan in self.plans)
+            parts.append(f"{applied:,} plan{'' if applied == 1 else 's'}")
+        if (slowest := self._bottleneck()) is not None:
+            pool = next((pool for pool in self.pools or () if pool.get("name") == slowest), {})
+            lacks = f" on {pool['bound_by']}" if pool.get("bound_by") else ""
+            parts.append(f"bound by '{slowest}'{lacks}")
+        sentence = "; ".join(parts)
+        return f"{sentence[0].upper()}{sentence[1:]}." if sentence else ""
+
+    def _bottleneck(self) -> str | None:
+        """Return the pool that decided the speed for most of the run; the last plan alone only tells of the tail."""
+        plans = self.plans or []
+        begins = [plan.get("at", 0.0) for plan in plans]
+        held: dict[str, float] = {}
+        for plan, begin, end in zip(
+            plans, begins, [*begins[1:], begins[0] + self.seconds] if plans else (), strict=True
+        ):
+            if plan.get("bottleneck") is not None:
+                held[plan["bottleneck"]] = held.get(plan["bottleneck"], 0.0) + max(0.0, end - begin)
+        return max(held, key=lambda name: held[name], default=None)
 
 
 def _documents_at_first(counters: StageCounters) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 
 from penstock.core.rejection import Rejection
 from penstock.core.task import Task
+from penstock.runtime.transport import Stored
 
 
 @dataclass
@@ -31,22 +32,27 @@ class Completion:
         self._leader: dict[str, str] = {}
         self._records: dict[str, SourceRecord] = {}
 
-    def enter(self, tasks: Iterable[Task[Any]]) -> None:
+    def enter(self, tasks: Iterable[Task[Any] | Stored]) -> None:
         """Note tasks that are on their way."""
         for task in tasks:
-            self._link(task._sources)
-            self._pending[self._find(task._sources[0])] += 1
+            sources = _sources(task)
+            self._link(sources)
+            self._pending[self._find(sources[0])] += 1
 
-    def leave(self, tasks: Iterable[Task[Any]]) -> None:
+    def leave(self, tasks: Iterable[Task[Any] | Stored]) -> None:
         """Note tasks that have been worked on; what they became has been entered before."""
         for task in tasks:
-            self._pending[self._find(task._sources[0])] -= 1
+            self._pending[self._find(_sources(task)[0])] -= 1
 
-    def finish(self, tasks: Iterable[Task[Any]]) -> None:
+    def finish(self, tasks: Sequence[Task[Any]]) -> None:
         """Note tasks that came out of the last stage."""
         for task in tasks:
-            self._record(task._sources[0]).outputs.append(task)
+            self.output(task)
         self.leave(tasks)
+
+    def output(self, task: Task[Any]) -> None:
+        """Note a task that came out of the last stage; that it was on its way is noted apart."""
+        self._record(task._sources[0]).outputs.append(task)
 
     def reject(self, source: str, rejections: Sequence[Rejection]) -> None:
         """Note records of a source that were set aside."""
@@ -79,3 +85,7 @@ class Completion:
             if other != first:
                 self._leader[other] = first
                 self._pending[first] += self._pending.pop(other, 0)
+
+
+def _sources(task: Task[Any] | Stored) -> tuple[str, ...]:
+    return task.sources if isinstance(task, Stored) else task._sources

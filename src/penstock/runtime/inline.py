@@ -18,17 +18,14 @@ from penstock.core.lineage import root_tasks
 from penstock.core.pipeline import Pipeline
 from penstock.core.task import Task
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
-from penstock.errors import OutputError, PenstockError, PlanError, suggestion
+from penstock.errors import PenstockError, suggestion
 from penstock.monitor.progress import Progress
 from penstock.monitor.summary import RunSummary
-from penstock.plan.plan import Plan, Pool
+from penstock.plan.plan import Pool
 from penstock.runtime.completion import Completion, SourceRecord
-from penstock.runtime.fingerprint import fingerprint
 from penstock.runtime.machine import this_machine
-from penstock.runtime.planning import plan_pipeline
+from penstock.runtime.opening import OpenRun, how_to_resume, open_run
 from penstock.runtime.worker import Worker
-from penstock.storage.journal import Journal
-from penstock.storage.run_folder import RunFolder, beside_output
 
 _CONFIG_KEYS = ("logging_interval",)
 
@@ -74,28 +71,18 @@ class InlineExecutor:
         checkpoint_path: str | Path | None = None,
     ) -> list[Task[Any]]:
         """Run the pipeline and return what its last stage gave, in the order of the input."""
-        cluster = this_machine(*self._claims)
-        plan = plan_pipeline(pipeline, cluster, initial_tasks, with_checkpoint=checkpoint_path is not None)
-        journal = (
-            Journal(checkpoint_path, fingerprint(plan.stages, initial_tasks)) if checkpoint_path is not None else None
-        )
-        output = next((path for stage in reversed(plan.stages) if (path := stage.writes_to()) is not None), None)
-        folder = RunFolder(self._run_dir) if self._run_dir else beside_output(output, pipeline.name)
-        run = _InlineRun(plan, journal, folder, Progress(plan.pipeline, self._interval, enabled=self._show_progress))
+        opened = open_run(pipeline, this_machine(*self._claims), initial_tasks, checkpoint_path, self._run_dir)
+        run = _InlineRun(opened, Progress(pipeline.name, self._interval, enabled=self._show_progress))
         try:
-            _before_run(plan, resuming=journal is not None and journal.resumed)
-            folder.clear()
             outputs = run.run(root_tasks(initial_tasks), initial_are_sources=initial_tasks is not None)
         except KeyboardInterrupt:
-            print(_how_to_resume(pipeline.name, run.sources_done, checkpoint_path), file=sys.stderr)
+            print(how_to_resume(pipeline.name, run.sources_done, checkpoint_path), file=sys.stderr)
             raise
         finally:
-            folder.close()
-            if journal is not None:
-                journal.close()
-            self.last_summary = run.summary(output)
-        if output is not None or folder.num_dead_letters or self._run_dir:
-            folder.write_summary(self.last_summary.to_dict())
+            opened.close()
+            self.last_summary = run.summary(opened.output)
+        if opened.has_something_to_say:
+            opened.folder.write_summary(self.last_summary.to_dict())
         if self._show_progress:
             self.last_summary.print()
         return outputs
@@ -108,10 +95,10 @@ class InlineExecutor:
 class _InlineRun:
     """One run: its workers, and what is on its way."""
 
-    def __init__(self, plan: Plan, journal: Journal | None, folder: RunFolder, progress: Progress) -> None:
-        self._plan = plan
-        self._journal = journal
-        self._folder = folder
+    def __init__(self, opened: OpenRun, progress: Progress) -> None:
+        self._plan = plan = opened.plan
+        self._journal = opened.journal
+        self._folder = opened.folder
         self._progress = progress
         # The user's own stages are never run: a copy is, so that a second run starts from the same.
         self._workers = [Worker(copy.deepcopy(pool.steps)) for pool in plan.pools]
@@ -221,21 +208,3 @@ def _stop_all(workers: list[Worker]) -> None:
             troubles.append(error)
     if troubles:
         raise troubles[0]
-
-
-def _before_run(plan: Plan, *, resuming: bool) -> None:
-    """Let every stage look at the world once; what it cannot live with stops the run before it starts."""
-    mistakes = []
-    for stage in plan.stages:
-        try:
-            stage.before_run(resuming=resuming)
-        except OutputError as error:
-            mistakes.append(f"stage '{stage.name}': {error}")
-    if mistakes:
-        raise PlanError(plan.pipeline, mistakes)
-
-
-def _how_to_resume(pipeline: str, done: int, checkpoint_path: str | Path | None) -> str:
-    if checkpoint_path is None:
-        return f"'{pipeline}' stopped; {done} source tasks were complete. With a checkpoint_path it could be resumed."
-    return f"'{pipeline}' stopped; {done} source tasks are complete. Run it with checkpoint {checkpoint_path} to go on."

@@ -11,11 +11,14 @@ from typing import Any
 from penstock.core.counters import StageCounters
 from penstock.core.lineage import adopt_jointly, adopt_many, adopt_one
 from penstock.core.perf import StagePerfStats
-from penstock.core.rejection import Rejection
+from penstock.core.rejection import MAX_EXCERPT, Rejection
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
 from penstock.errors import MissingColumnError, PenstockError, StageError
+from penstock.runtime.isolation import call_with_care
+from penstock.runtime.selection import apply_selection, count_rows, locate
+from penstock.schedule.actions import Selection
 
 Step = ProcessingStage[Any, Any]
 
@@ -29,10 +32,27 @@ class ChainResult:
 
 
 class Worker:
-    """Runs tasks through the steps of one pool, in this process."""
+    """Runs tasks through the steps of one pool, in this process.
 
-    def __init__(self, steps: Sequence[Step], clock: Callable[[], float] = time.perf_counter) -> None:
+    Without ``max_attempts`` what a stage raises comes out at once, for a debugger to see; with it the stage is tried
+    again, and rows that it cannot process are set aside.
+    """
+
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        *,
+        max_attempts: int | None = None,
+        on_step: Callable[[int, int], None] | None = None,
+        keep_failure: Callable[[Step, Task[Any]], str] | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
         self._steps = list(steps)
+        self._max_attempts = max_attempts
+        # Told which step begins on how many rows: if the process dies, somebody can still tell where.
+        self._on_step = on_step
+        # Keeps a task that a stage failed on, and returns what to type to see it fail.
+        self._keep_failure = keep_failure
         self._clock = clock
         self._started: list[Step] = []
         self._counters = [[StageCounters(part.name) for part in step.parts()] for step in self._steps]
@@ -42,13 +62,27 @@ class Worker:
         """Totals per stage as the user wrote them, in order."""
         return [counters for step in self._counters for counters in step]
 
+    def take_counters(self) -> list[StageCounters]:
+        """Return the totals since last asked, and begin anew."""
+        taken = self.counters
+        self._counters = [[StageCounters(counter.stage) for counter in step] for step in self._counters]
+        return taken
+
     def start(self, node: NodeInfo, metadata: WorkerMetadata) -> None:
         """Prepare the node, then set the stages up."""
+        self.prepare_node(node, metadata)
+        self.set_up(metadata)
+
+    def prepare_node(self, node: NodeInfo, metadata: WorkerMetadata) -> None:
+        """Let every stage do what it does once per node."""
         for step in self._steps:
-            step._clock = self._clock
             with _blaming(step, "setup_on_node"):
                 step.setup_on_node(node, metadata)
+
+    def set_up(self, metadata: WorkerMetadata) -> None:
+        """Let every stage do what it does once per worker."""
         for step in self._steps:
+            step._clock = self._clock
             with _blaming(step, "setup"):
                 step.setup(metadata)
             self._started.append(step)
@@ -66,11 +100,16 @@ class Worker:
         if troubles:
             raise troubles[0]
 
-    def run(self, tasks: Sequence[Task[Any]]) -> ChainResult:
-        """Run some tasks through all steps."""
+    def run(self, tasks: Sequence[Task[Any]], selections: Sequence[Selection] = ()) -> ChainResult:
+        """Run some tasks through all steps, of which selections may leave rows out."""
         result = ChainResult(outputs=list(tasks))
-        for step, counters in zip(self._steps, self._counters, strict=True):
+        for number, (step, counters) in enumerate(zip(self._steps, self._counters, strict=True)):
             outputs: list[Task[Any]] = []
+            for selection in selections:
+                if selection.step == number:
+                    result.outputs = apply_selection(result.outputs, selection)
+            if self._on_step is not None:
+                self._on_step(number, count_rows(result.outputs))
             for chunk in _chunks(result.outputs, step.batch_size):
                 outputs.extend(self._run_step(step, counters, chunk, result.rejections))
             result.outputs = outputs
@@ -83,10 +122,7 @@ class Worker:
         task_ids = ",".join(task.task_id for task in tasks)
         start = self._clock()
         try:
-            with _blaming(step, "process", tasks):
-                for task in tasks:
-                    _require_inputs(step, task)
-                outputs = _call(step, tasks)
+            outputs = self._call(step, counters, tasks, rejections)
         except BaseException:
             counters[0].errors += 1
             raise
@@ -112,6 +148,39 @@ class Worker:
         for output in outputs:
             output.add_stage_perf(StagePerfStats(step.name, seconds, 0.0, bytes_in / 2**20, items_in, metrics))
         return outputs
+
+    def _call(
+        self, step: Step, counters: list[StageCounters], tasks: list[Task[Any]], rejections: list[Rejection]
+    ) -> list[Task[Any]]:
+        def call(given: list[Task[Any]]) -> list[Task[Any]]:
+            step.take_rejections()  # of a try that failed
+            with _blaming(step, "process", given):
+                for task in given:
+                    _require_inputs(step, task)
+                return _call(step, given)
+
+        if self._max_attempts is None:
+            return call(tasks)
+        isolated = call_with_care(call, tasks, self._max_attempts)
+        for row in isolated.bad_rows:
+            counters[0].errors += 1
+            rejections.append(self._failure(step, tasks, row, isolated.error))
+        return isolated.outputs
+
+    def _failure(self, step: Step, tasks: list[Task[Any]], row: int, error: Exception | None) -> Rejection:
+        """Describe one row that a stage cannot process."""
+        task, position = locate(tasks, row)
+        alone = task.select([position]) or task
+        return Rejection(
+            stage=step.name,
+            reason=str(error),
+            source=", ".join(task._metadata.get("source_files", [])[:3]),
+            position=position,
+            excerpt=task.excerpt(position)[:MAX_EXCERPT],
+            task_id=task.task_id,
+            failed=True,
+            reproduce=self._keep_failure(step, alone) if self._keep_failure is not None else "",
+        )
 
 
 def _call(step: Step, tasks: list[Task[Any]]) -> list[Task[Any]]:

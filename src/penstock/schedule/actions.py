@@ -49,6 +49,8 @@ class RunBatch(NamedTuple):
     selections: tuple[Selection, ...] = ()
     # A probe only finds out whether the selected rows can be processed; its outputs are thrown away.
     probe: bool = False
+    # Outputs go to disk and take no credit.
+    spill: bool = False
 
 
 class GrantCredit(NamedTuple):
@@ -57,6 +59,8 @@ class GrantCredit(NamedTuple):
     worker: str
     batch: int
     size: int
+    # It goes to disk: there is no room for it in memory, and nobody will make any. The size is 0 then.
+    spill: bool = False
 
 
 class DropItem(NamedTuple):

@@ -8,13 +8,13 @@ instead of one worker at a time, so that a thousand machines take milliseconds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil, inf
 
 from penstock.core.cluster import Cluster
 from penstock.core.resources import Resources
-from penstock.schedule.pack import Space, packs
+from penstock.schedule.pack import Space, may_pack, packs
 
 _EPSILON = 1e-9
 _MAX_WORKERS = 10**7
@@ -64,8 +64,10 @@ class Allocation:
         return self.speed / self.fluid if 0 < self.fluid < inf else 1.0
 
 
-def allocate(demands: Sequence[Demand], cluster: Cluster) -> Allocation | None:
+def allocate(demands: Sequence[Demand], cluster: Cluster, empty: Space | None = None) -> Allocation | None:
     """Return the best plan; None if not even the least number of workers of every pool fits at the same time.
+
+    ``empty`` is the space of the cluster, if somebody has counted the nodes already.
 
     >>> from penstock.core.cluster import Gpu, Node
     >>> machine = Cluster((Node("a", 16, 64, (Gpu(80),) * 7),))
@@ -73,37 +75,58 @@ def allocate(demands: Sequence[Demand], cluster: Cluster) -> Allocation | None:
     >>> allocate(stages, machine).workers
     (1, 4, 2)
     """
-    empty = Space.of(cluster)
+    empty = Space.of(cluster) if empty is None else Space(dict(empty.groups))
     if not _fits(demands, [demand.least for demand in demands], cluster, empty):
         return None
-    fluid = fluid_speed(demands, cluster)
-    low, high = 0.0, fluid * (1 + 1e-6) if fluid < inf else 0.0
-    counts = [demand.workers_for(low) for demand in demands]
+    fluid = _fluid_speed(demands, empty)
+    needs = [demand.need for demand in demands]
+    top = fluid * (1 + 1e-6) if fluid < inf else 0.0
     # Whole workers cost at most one worker of each pool, so the answer is near the fluid speed on large clusters: look
-    # there first, then halve the range until hardly any speed is left at which some pool needs one worker more.
-    middle = high * (1 - _rounding_loss(demands, cluster))
-    while _steps_between(demands, low, high) > _FEW and low < middle < high:
-        trial = [demand.workers_for(middle) for demand in demands]
-        if _fits(demands, trial, cluster, empty):
-            low, counts = middle, trial
-        else:
-            high = middle
-        middle = (low + high) / 2
+    # there first, and look at totals before anything is packed.
+    near = top * (1 - _rounding_loss(demands, empty))
+    pooled, top = _narrow(demands, top, [near], lambda trial: may_pack(empty, list(zip(needs, trial, strict=True))))
+    speed, _ = _narrow(demands, top, [pooled, near], lambda trial: _fits(demands, trial, cluster, empty))
+    counts = [demand.workers_for(speed) for demand in demands]
     counts = _add_while_it_fits(demands, counts, cluster, empty)
+    reached = min((demand.speed(count) for demand, count in zip(demands, counts, strict=True)), default=inf)
+    if reached < inf:  # nobody keeps a worker that it was given before the one beside it could not be
+        counts = [demand.workers_for(reached) for demand in demands]
     speeds = [demand.speed(count) for demand, count in zip(demands, counts, strict=True)]
     slowest = min(range(len(speeds)), key=lambda i: speeds[i], default=None)
     bottleneck = slowest if slowest is not None and speeds[slowest] < inf else None
     return Allocation(tuple(counts), min(speeds, default=inf), fluid, bottleneck)
 
 
+def _narrow(
+    demands: Sequence[Demand], high: float, guesses: Sequence[float], fits: Callable[[list[int]], bool]
+) -> tuple[float, float]:
+    """Halve the range until hardly any speed is left at which some pool needs one worker more; guesses come first."""
+    low = 0.0
+    waiting = list(guesses)
+    while _steps_between(demands, low, high) > _FEW:
+        middle = waiting.pop(0) if waiting else (low + high) / 2
+        if not low < middle < high:
+            if waiting:
+                continue
+            break
+        if fits([demand.workers_for(middle) for demand in demands]):
+            low = middle
+        else:
+            high = middle
+    return low, high
+
+
 def fluid_speed(demands: Sequence[Demand], cluster: Cluster) -> float:
     """Return the speed if workers could be cut as finely as one likes: no plan is faster."""
-    nodes = cluster.nodes
-    largest_gpu = max((gpu.memory_gb for node in nodes for gpu in node.gpus), default=1.0)
+    return _fluid_speed(demands, Space.of(cluster))
+
+
+def _fluid_speed(demands: Sequence[Demand], empty: Space) -> float:
+    largest_gpu = max((gpu.memory_gb for node in empty.groups for gpu in node.gpus), default=1.0)
     capacity = {
-        "cpus": sum(node.cpus for node in nodes),
-        "memory": sum(node.memory_gb for node in nodes),
-        "gpus": float(sum(len(node.gpus) for node in nodes)),
+        "cpus": sum(node.cpus * count for node, count in empty.groups.items()),
+        "memory": sum(node.memory_gb * count for node, count in empty.groups.items()),
+        "gpus": float(sum(len(node.gpus) * count for node, count in empty.groups.items())),
     }
     used = dict.fromkeys(capacity, 0.0)
     fastest = inf
@@ -119,10 +142,10 @@ def fluid_speed(demands: Sequence[Demand], cluster: Cluster) -> float:
     return min([fastest, *(capacity[name] / used[name] for name in capacity if used[name] > 0)])
 
 
-def _rounding_loss(demands: Sequence[Demand], cluster: Cluster) -> float:
+def _rounding_loss(demands: Sequence[Demand], empty: Space) -> float:
     """Return the largest share of a resource that one worker of every pool takes: what rounding up may cost."""
-    cpus = sum(node.cpus for node in cluster.nodes)
-    gpus = sum(len(node.gpus) for node in cluster.nodes)
+    cpus = sum(node.cpus * count for node, count in empty.groups.items())
+    gpus = sum(len(node.gpus) * count for node, count in empty.groups.items())
     one_each_cpus = sum(demand.need.cpus for demand in demands)
     one_each_gpus = sum(min(1.0, demand.need.gpus) or demand.need.requires_gpu for demand in demands)
     return min(0.5, max(one_each_cpus / max(cpus, 1e-9), one_each_gpus / max(gpus, 1)))

@@ -12,11 +12,15 @@ from math import log, sqrt
 
 _MIN_HALF_LIFE_S = 15.0
 _HALF_LIFE_IN_SERVICES = 20.0
-_KEPT_AFTER_SHIFT = 0.2
-_TASKS_KEPT_AFTER_SHIFT = 3.0
+_FEW_TASKS = 2
+_USUAL_VARIANCE = 0.25
+# Up to so many mean times a running task is no slower than the finished ones.
+_NOT_LONGER = 1.1
 # When a shift is a shift: excess over the mean, in standard deviations, less what is noise, summed up to this much.
 _SHIFT_TOLERANCE = 0.5
 _SHIFT_THRESHOLD = 12.0
+# Below that it is mere noise: what was seen until then belongs to the time before.
+_NOISE = 3.0
 _LARGEST_EXCESS = 3.0
 _LEAST_SPREAD = 0.1
 _SETTLED_AFTER = 8
@@ -31,28 +35,27 @@ class RateEstimate:
     tasks: float = 0.0
     _squares: float = 0.0
     _last: float = 0.0
-    _log_mean: float = 0.0
-    _log_squares: float = 0.0
-    _log_count: int = 0
-    _rise: float = 0.0
-    _fall: float = 0.0
+    _watch: ShiftWatch = field(default_factory=lambda: ShiftWatch())
 
     def observe(self, now: float, items: float, seconds: float) -> bool:
         """Take one finished task in; return True if it shows that the pool has become faster or slower for good."""
         self._forget(now)
-        self.items += items
-        self.seconds += seconds
-        self.tasks += 1
         per_item = seconds / max(items, 1e-12)
-        self._squares += per_item * per_item
-        if self._shifted(log(max(per_item, 1e-9))):
-            self._scale(min(_KEPT_AFTER_SHIFT, _TASKS_KEPT_AFTER_SHIFT / self.tasks))
-            self._log_mean, self._log_squares, self._log_count, self._rise, self._fall = 0.0, 0.0, 0, 0.0, 0.0
-            return True
-        return False
+        self._add(items, seconds, 1, per_item * per_item)
+        if not self._watch.observe(per_item, items, seconds):
+            return False
+        # What was seen since the change is all that counts now.
+        self.items = self.seconds = self.tasks = self._squares = 0.0
+        self._add(*self._watch.since_change)
+        self._watch = ShiftWatch()
+        return True
 
-    def rate(self, ages_in_flight: Iterable[float] = ()) -> float | None:
+    def rate(self, ages_in_flight: Iterable[float] = (), in_flight: int = 1) -> float | None:
         """Return items per second of one worker; None before anything was finished.
+
+        ``ages_in_flight`` are those of the ``in_flight`` tasks that run now, or their sum. Tasks that run longer than
+        those that have finished say that the finished ones were the quick ones; others, where times hardly vary, are
+        nearly as much of a task done as their age says.
 
         >>> estimate = RateEstimate()
         >>> estimate.observe(1.0, items=1, seconds=0.5)
@@ -60,8 +63,13 @@ class RateEstimate:
         >>> estimate.rate(), estimate.rate(ages_in_flight=[1.5])
         (2.0, 0.5)
         """
-        busy = self.seconds + sum(ages_in_flight)
-        return self.items / busy if self.items > 0 and busy > 0 else None
+        age = sum(ages_in_flight)
+        if self.items <= 0 or self.seconds + age <= 0:
+            return None
+        done_in_flight = 0.0
+        if 0 < age <= in_flight * self.service_seconds * _NOT_LONGER:
+            done_in_flight = (1 - min(1.0, self._variation)) * age / self.service_seconds * self.items / self.tasks
+        return (self.items + done_in_flight) / (self.seconds + age)
 
     @property
     def service_seconds(self) -> float:
@@ -71,37 +79,81 @@ class RateEstimate:
     @property
     def relative_error(self) -> float:
         """How far off the rate may be (one standard error), as a share of it."""
-        if self.tasks < 2 or self.items <= 0:
-            return 1.0
-        mean = self.seconds / self.items
-        variance = max(0.0, self._squares / self.tasks - mean * mean)
-        return sqrt(variance) / mean / sqrt(self.tasks) if mean > 0 else 1.0
+        return sqrt(self._variance) / sqrt(self.tasks) if self.tasks >= _FEW_TASKS else 1.0
+
+    @property
+    def _variance(self) -> float:
+        """The variance of the time for one item, in units of its mean."""
+        mean = self.seconds / self.items if self.items > 0 else 0.0
+        return max(0.0, self._squares / self.tasks / (mean * mean) - 1) if mean > 0 else 1.0
+
+    @property
+    def _variation(self) -> float:
+        """The same for somebody who has an opinion before the second task has shown any."""
+        return (_USUAL_VARIANCE + max(0.0, self.tasks - 1) * self._variance) / max(1.0, self.tasks)
 
     def _forget(self, now: float) -> None:
         half_life = max(_MIN_HALF_LIFE_S, _HALF_LIFE_IN_SERVICES * self.service_seconds)
-        self._scale(0.5 ** (max(0.0, now - self._last) / half_life))
-        self._last = now
-
-    def _scale(self, weight: float) -> None:
-        """Let all that was seen count less."""
+        weight = 0.5 ** (max(0.0, now - self._last) / half_life)
         self.items *= weight
         self.seconds *= weight
         self.tasks *= weight
         self._squares *= weight
+        self._last = now
 
-    def _shifted(self, value: float) -> bool:
-        """Tell whether service times have left where they were: Page-Hinkley on their logarithm, in its own spread."""
-        self._log_count += 1
-        excess = value - self._log_mean
-        self._log_mean += excess / self._log_count
-        self._log_squares += excess * (value - self._log_mean)
-        if self._log_count <= _SETTLED_AFTER:
+    def _add(self, items: float, seconds: float, tasks: float, squares: float) -> None:
+        self.items += items
+        self.seconds += seconds
+        self.tasks += tasks
+        self._squares += squares
+
+
+@dataclass
+class ShiftWatch:
+    """Watches whether service times leave where they were: Page-Hinkley on their logarithm, in its own spread."""
+
+    mean: float = 0.0
+    squares: float = 0.0
+    count: int = 0
+    rise: Drift = field(default_factory=lambda: Drift())
+    fall: Drift = field(default_factory=lambda: Drift())
+
+    def observe(self, per_item: float, items: float, seconds: float) -> bool:
+        """Take one task in; True if times have shifted."""
+        value = log(max(per_item, 1e-9))
+        self.count += 1
+        excess = value - self.mean
+        spread = max(_LEAST_SPREAD, sqrt(self.squares / (self.count - 1))) if self.count > 1 else 1.0
+        self.mean += excess / self.count
+        self.squares += excess * (value - self.mean)
+        if self.count <= _SETTLED_AFTER:
             return False
-        spread = max(_LEAST_SPREAD, sqrt(self._log_squares / self._log_count))
         excess = max(-_LARGEST_EXCESS, min(_LARGEST_EXCESS, excess / spread))
-        self._rise = max(0.0, self._rise + excess - _SHIFT_TOLERANCE)
-        self._fall = max(0.0, self._fall - excess - _SHIFT_TOLERANCE)
-        return max(self._rise, self._fall) > _SHIFT_THRESHOLD
+        task = (items, seconds, 1.0, per_item * per_item)
+        return self.rise.observe(excess, task) or self.fall.observe(-excess, task)
+
+    @property
+    def since_change(self) -> tuple[float, float, float, float]:
+        """Items, seconds, tasks and squared times since the shift began."""
+        return max(self.rise, self.fall, key=lambda drift: drift.height).seen
+
+
+@dataclass
+class Drift:
+    """Excess in one direction, summed up, and what was seen since it began."""
+
+    height: float = 0.0
+    seen: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
+
+    def observe(self, excess: float, task: tuple[float, float, float, float]) -> bool:
+        """Take one task in; True if the sum says that this is no chance."""
+        self.height = max(0.0, self.height + excess - _SHIFT_TOLERANCE)
+        if self.height < _NOISE:
+            self.seen = (0.0, 0.0, 0.0, 0.0)
+        else:
+            items, seconds, tasks, squares = self.seen
+            self.seen = (items + task[0], seconds + task[1], tasks + task[2], squares + task[3])
+        return self.height > _SHIFT_THRESHOLD
 
 
 @dataclass
@@ -132,12 +184,14 @@ class PoolEstimate:
     outputs: SizeEstimate = field(default_factory=SizeEstimate)
     items_in: int = 0
     items_out: int = 0
+    busy_seconds: float = 0.0
     start_up_seconds: float | None = None
 
     def finished(self, now: float, items: int, outputs: int, seconds: float) -> bool:
         """Take one finished batch in; True if the pool's speed has shifted."""
         self.items_in += items
         self.items_out += outputs
+        self.busy_seconds += seconds
         return self.rate.observe(now, items, seconds)
 
     def started(self, seconds: float) -> None:

@@ -7,7 +7,7 @@ takes CPUs and memory of its node and either a share of one GPU or several whole
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import floor, inf
 from typing import NamedTuple
@@ -16,7 +16,8 @@ from penstock.core.cluster import Cluster, Node
 from penstock.core.resources import Resources
 
 _EPSILON = 1e-9
-_SEARCH_STEPS = 5_000
+_SEARCH_STEPS = 2_000
+_SEARCH_WORKERS = 64
 
 
 class FreeGpu(NamedTuple):
@@ -53,12 +54,22 @@ class Free(NamedTuple):
     def take(self, need: Resources) -> tuple[Free, tuple[int, ...]]:
         """Return what is left after one worker more, and which GPUs it got; the caller knows that it fits."""
         chosen = self._choose_gpus(need)
+        return self.take_at(need, chosen), chosen
+
+    def take_at(self, need: Resources, chosen: Sequence[int]) -> Free:
+        """Return what is left after one worker more on certain GPUs."""
         gpus = list(self.gpus)
         for index in chosen:
-            share = 1.0 if need.gpus > 1 else need.gpu_share(gpus[index].memory_gb)
-            gpus[index] = FreeGpu(_exact(gpus[index].share - share), gpus[index].memory_gb)
-        left = Free(_exact(self.cpus - need.cpus), _exact(self.memory_gb - (need.memory_gb or 0.0)), tuple(gpus))
-        return left, chosen
+            gpus[index] = FreeGpu(_exact(gpus[index].share - _share(need, gpus[index])), gpus[index].memory_gb)
+        return Free(_exact(self.cpus - need.cpus), _exact(self.memory_gb - (need.memory_gb or 0.0)), tuple(gpus))
+
+    def has_room_at(self, need: Resources, chosen: Sequence[int]) -> bool:
+        """Tell whether one worker more fits on certain GPUs."""
+        return (
+            self.cpus + _EPSILON >= need.cpus
+            and self.memory_gb + _EPSILON >= (need.memory_gb or 0.0)
+            and all(self.gpus[index].share + _EPSILON >= _share(need, self.gpus[index]) for index in chosen)
+        )
 
     def take_many(self, need: Resources, count: int) -> Free:
         """Return what is left after several workers more, as if they were taken one by one."""
@@ -74,8 +85,7 @@ class Free(NamedTuple):
         """Return what is left after a worker is gone."""
         left = list(self.gpus)
         for index in gpus:
-            share = 1.0 if need.gpus > 1 else need.gpu_share(left[index].memory_gb)
-            left[index] = FreeGpu(_exact(left[index].share + share), left[index].memory_gb)
+            left[index] = FreeGpu(_exact(left[index].share + _share(need, left[index])), left[index].memory_gb)
         return Free(_exact(self.cpus + need.cpus), _exact(self.memory_gb + (need.memory_gb or 0.0)), tuple(left))
 
     def _choose_gpus(self, need: Resources) -> tuple[int, ...]:
@@ -98,31 +108,48 @@ def free_node(node: Node) -> Free:
 
 
 @dataclass
+class Memo:
+    """What was worked out about one kind of worker before: the same states of nodes come again and again."""
+
+    room: dict[Free, int] = field(default_factory=dict)
+    preference: dict[Free, tuple[float, ...]] = field(default_factory=dict)
+    left: dict[tuple[Free, int], Free] = field(default_factory=dict)
+
+
+@dataclass
 class Space:
     """What is free on all nodes, equal ones counted together."""
 
     groups: dict[Free, int] = field(default_factory=dict)
+    _memos: dict[Resources, Memo] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, cluster: Cluster) -> Space:
         """Return the space of an empty cluster."""
-        space = cls()
         kinds = Counter((node.cpus, node.memory_gb, node.gpus) for node in cluster.nodes)
-        for (cpus, memory_gb, gpus), nodes in kinds.items():
-            space._add(free_node(Node("", cpus, memory_gb, gpus)), nodes)
-        return space
+        return cls({free_node(Node("", *kind)): nodes for kind, nodes in kinds.items()})
 
     def copy(self) -> Space:
         """Return a space that can be filled without changing this one."""
-        return Space(dict(self.groups))
+        return Space(dict(self.groups), self._memos)
 
     def place(self, need: Resources, count: int) -> int:
         """Put up to so many workers somewhere, and return how many found a place."""
+        memo = self._memos.setdefault(need, Memo())
+        fitting = []
+        for free in self.groups:
+            room = memo.room.get(free)
+            if room is None:
+                room = memo.room[free] = free.room_for(need)
+                memo.preference[free] = _preference(free, need)
+            if room:
+                fitting.append(free)
+        fitting.sort(key=memo.preference.__getitem__)
         placed = 0
-        for free in sorted(self.groups, key=lambda free: _preference(free, need)):
+        for free in fitting:
             if placed == count:
                 break
-            placed += self._place_in(free, need, count - placed)
+            placed += self._place_in(free, need, count - placed, memo)
         return placed
 
     def room_for(self, need: Resources) -> int:
@@ -134,28 +161,37 @@ class Space:
         self._add(before, -1)
         self._add(after, 1)
 
-    def _place_in(self, free: Free, need: Resources, count: int) -> int:
-        room = free.room_for(need)
-        if room == 0:
-            return 0
-        nodes = self.groups[free]
+    def _place_in(self, free: Free, need: Resources, count: int, memo: Memo) -> int:
+        room, nodes = memo.room[free], self.groups[free]
         full_nodes = min(nodes, count // room)
         rest = min(room, count - full_nodes * room) if full_nodes < nodes else 0
         for workers, how_many in ((room, full_nodes), (rest, 1 if rest else 0)):
             if how_many:
-                left = free.take_many(need, workers)
+                left = memo.left.get((free, workers))
+                if left is None:
+                    left = memo.left[free, workers] = free.take_many(need, workers)
                 self._add(free, -how_many)
                 self._add(left, how_many)
         return full_nodes * room + rest
 
     def _add(self, free: Free, nodes: int) -> None:
-        self.groups[free] = self.groups.get(free, 0) + nodes
-        if self.groups[free] == 0:
+        count = self.groups.get(free, 0) + nodes
+        if count:
+            self.groups[free] = count
+        else:
             del self.groups[free]
 
 
-def packs(cluster: Cluster, counts: Sequence[tuple[Resources, int]], space: Space | None = None) -> bool:
+def packs(
+    cluster: Cluster,
+    counts: Sequence[tuple[Resources, int]],
+    space: Space | None = None,
+    *,
+    search_steps: int = _SEARCH_STEPS,
+) -> bool:
     """Tell whether so many workers of each kind fit at the same time.
+
+    First the obvious way is tried, the largest first; if that fails, a search over other ways, so many steps at most.
 
     >>> from penstock.core.cluster import Gpu
     >>> machine = Cluster((Node("a", 8, 64, (Gpu(80), Gpu(80))),))
@@ -166,14 +202,15 @@ def packs(cluster: Cluster, counts: Sequence[tuple[Resources, int]], space: Spac
     """
     ordered = sorted(((need, count) for need, count in counts if count), key=lambda entry: packing_order(entry[0]))
     space = Space.of(cluster) if space is None else space
+    if not may_pack(space, ordered):
+        return False
     trial = space.copy()
     if all(trial.place(need, count) == count for need, count in ordered):
         return True
-    workers = [need for need, count in ordered for _ in range(count)] if sum(c for _, c in ordered) <= 64 else []
-    return bool(workers) and _pooled_bound(space, ordered) and _search(space, workers)
+    return _search(space, ordered, search_steps) is not None
 
 
-def _pooled_bound(space: Space, counts: Sequence[tuple[Resources, int]]) -> bool:
+def may_pack(space: Space, counts: Sequence[tuple[Resources, int]]) -> bool:
     """Tell whether everything would fit if all nodes were one; if not, no search can help."""
     cpus = sum(free.cpus * nodes for free, nodes in space.groups.items())
     shares = sum(gpu.share * nodes for free, nodes in space.groups.items() for gpu in free.gpus)
@@ -183,41 +220,45 @@ def _pooled_bound(space: Space, counts: Sequence[tuple[Resources, int]]) -> bool
     return needs_cpus <= cpus + _EPSILON and needs_shares <= shares + _EPSILON
 
 
-def _search(space: Space, workers: Sequence[Resources]) -> bool:
-    """Try other places than the best-looking ones, worker by worker; gives up after a bounded number of steps."""
+# One worker's place in a search: what its node looked like before, and the GPUs it took there.
+_Step = tuple[Free, tuple[int, ...]]
+
+
+def _search(space: Space, counts: Sequence[tuple[Resources, int]], max_steps: int) -> list[_Step] | None:
+    """Try other places than the best-looking ones, worker by worker; None if that finds none in so many steps."""
+    if sum(count for _, count in counts) > _SEARCH_WORKERS:
+        return None
+    workers = [need for need, count in counts for _ in range(count)]
     steps = 0
-    stack = [(space.copy(), 0)]
+    stack: list[tuple[Space, list[_Step]]] = [(space.copy(), [])]
     seen: set[tuple[frozenset[tuple[Free, int]], int]] = set()
-    while stack and steps < _SEARCH_STEPS:
-        state, done = stack.pop()
-        if done == len(workers):
-            return True
-        key = (frozenset(state.groups.items()), done)
+    while stack and steps < max_steps:
+        state, path = stack.pop()
+        if len(path) == len(workers):
+            return path
+        key = (frozenset(state.groups.items()), len(path))
         if key in seen:
             continue
         seen.add(key)
-        for free in sorted(state.groups, key=lambda free: _preference(free, workers[done]), reverse=True):
-            for left in _every_way(free, workers[done]):
+        need = workers[len(path)]
+        for free in sorted(state.groups, key=lambda free: _preference(free, need), reverse=True):
+            for left, gpus in _every_way(free, need):
                 steps += 1
                 after = state.copy()
                 after.change(free, left)
-                stack.append((after, done + 1))
-    return False
+                stack.append((after, [*path, (free, gpus)]))
+    return None
 
 
-def _every_way(free: Free, need: Resources) -> list[Free]:
+def _every_way(free: Free, need: Resources) -> list[tuple[Free, tuple[int, ...]]]:
     """Return what a node may look like with one worker more: for a share, on each GPU that has room for it."""
     if not free.room_for(need):
         return []
     if not need.requires_gpu or need.gpus > 1:
-        return [free.take(need)[0]]
-    ways = []
-    for index, gpu in enumerate(free.gpus):
-        share = need.gpu_share(gpu.memory_gb)
-        if gpu.share + _EPSILON >= share:
-            gpus = (*free.gpus[:index], FreeGpu(_exact(gpu.share - share), gpu.memory_gb), *free.gpus[index + 1 :])
-            ways.append(Free(_exact(free.cpus - need.cpus), _exact(free.memory_gb - (need.memory_gb or 0.0)), gpus))
-    return list(dict.fromkeys(ways))
+        return [free.take(need)]
+    fitting = (i for i, gpu in enumerate(free.gpus) if free.has_room_at(need, (i,)))
+    ways = {free.take_at(need, (i,)): (i,) for i in fitting}
+    return list(ways.items())
 
 
 def packing_order(need: Resources) -> tuple[float, ...]:
@@ -228,7 +269,7 @@ def packing_order(need: Resources) -> tuple[float, ...]:
 def _preference(free: Free, need: Resources) -> tuple[float, ...]:
     """Say where to put a worker first: CPU work where no GPU is, several GPUs where fewest are free, shares tightly."""
     if not need.requires_gpu:
-        return (len(free.gpus), -free.cpus)
+        return (len(free.gpus), free.cpus)
     if need.gpus > 1:
         return (_whole(free.gpus), free.cpus)
     return (sum(gpu.share for gpu in free.gpus), free.cpus)
@@ -252,6 +293,10 @@ def _without_shares(gpus: Sequence[FreeGpu], need: Resources, count: int) -> tup
         left[index] = FreeGpu(_exact(left[index].share - here * share), left[index].memory_gb)
         count -= here
     return tuple(left)
+
+
+def _share(need: Resources, gpu: FreeGpu) -> float:
+    return 1.0 if need.gpus > 1 else need.gpu_share(gpu.memory_gb)
 
 
 def _whole(gpus: Sequence[FreeGpu]) -> int:
@@ -279,30 +324,87 @@ class Nodes:
     """The nodes by name, with what is free on each: where real workers are put."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._free = {node.name: free_node(node) for node in cluster.nodes}
+        self._free: dict[str, Free] = {}
+        # The same the other way round, since many nodes look alike: all names in one state, in the order they came.
+        self._alike: dict[Free, dict[str, None]] = {}
+        for node in cluster.nodes:
+            self.add(node)
 
-    def place(self, need: Resources, avoid: frozenset[str] = frozenset()) -> Placement | None:
+    def copy(self) -> Nodes:
+        """Return nodes that can be filled without changing these."""
+        twin = Nodes(Cluster(()))
+        twin._free = dict(self._free)
+        twin._alike = {free: dict(names) for free, names in self._alike.items()}
+        return twin
+
+    def place(self, need: Resources) -> Placement | None:
         """Put a worker on the node that suits it best; None if it fits nowhere."""
-        fitting = [(_preference(free, need), name) for name, free in self._free.items()
-                   if name not in avoid and free.room_for(need)]  # fmt: skip
+        fitting = [free for free in self._alike if free.room_for(need)]
         if not fitting:
             return None
-        _, name = min(fitting)
-        self._free[name], gpus = self._free[name].take(need)
+        best = min(fitting, key=lambda free: _preference(free, need))
+        name = next(iter(self._alike[best]))
+        after, gpus = best.take(need)
+        self._set(name, after)
         return Placement(name, gpus)
+
+    def place_all(self, counts: Sequence[tuple[Resources, int]]) -> list[list[Placement]]:
+        """Put workers of several kinds somewhere, the hardest first; as many of each as found a place."""
+        hardest = sorted(range(len(counts)), key=lambda i: packing_order(counts[i][0]))
+        trial = self.copy()
+        places = trial._place_greedily(counts, hardest)
+        if sum(map(len, places)) < sum(count for _, count in counts):
+            path = _search(self.space(), [counts[i] for i in hardest], _SEARCH_STEPS)
+            if path is not None:
+                places = self._replay(counts, hardest, path)
+        for (need, _), found in zip(counts, places, strict=True):
+            for placement in found:
+                self.take(need, placement)
+        return places
+
+    def _place_greedily(self, counts: Sequence[tuple[Resources, int]], hardest: Sequence[int]) -> list[list[Placement]]:
+        places: list[list[Placement]] = [[] for _ in counts]
+        for i in hardest:
+            need, count = counts[i]
+            while len(places[i]) < count and (place := self.place(need)) is not None:
+                places[i].append(place)
+        return places
+
+    def _replay(
+        self, counts: Sequence[tuple[Resources, int]], hardest: Sequence[int], path: Sequence[_Step]
+    ) -> list[list[Placement]]:
+        """Turn what a search found for kinds of nodes into places on certain ones."""
+        trial = self.copy()
+        places: list[list[Placement]] = [[] for _ in counts]
+        steps = iter(path)
+        for i in hardest:
+            for _ in range(counts[i][1]):
+                free, gpus = next(steps)
+                places[i].append(Placement(next(iter(trial._alike[free])), gpus))
+                trial.take(counts[i][0], places[i][-1])
+        return places
+
+    def take(self, need: Resources, placement: Placement) -> bool:
+        """Put a worker at a certain place; False if that is not free."""
+        free = self._free.get(placement.node)
+        if free is None or not free.has_room_at(need, placement.gpus):
+            return False
+        self._set(placement.node, free.take_at(need, placement.gpus))
+        return True
 
     def release(self, need: Resources, placement: Placement) -> None:
         """Give back what a worker had."""
-        if placement.node in self._free:
-            self._free[placement.node] = self._free[placement.node].give_back(need, placement.gpus)
+        free = self._free.get(placement.node)
+        if free is not None:
+            self._set(placement.node, free.give_back(need, placement.gpus))
 
     def add(self, node: Node) -> None:
         """Take a new node in."""
-        self._free[node.name] = free_node(node)
+        self._set(node.name, free_node(node))
 
     def remove(self, name: str) -> None:
         """Forget a node that is gone."""
-        self._free.pop(name, None)
+        self._set(name, None)
 
     def free(self) -> Mapping[str, Free]:
         """Return what is free on each node."""
@@ -310,11 +412,14 @@ class Nodes:
 
     def space(self) -> Space:
         """Return what is free, equal nodes counted together."""
-        space = Space()
-        for free in self._free.values():
-            space._add(free, 1)
-        return space
+        return Space({free: len(names) for free, names in self._alike.items()})
 
-    def __iter__(self) -> Iterator[str]:
-        """Go through the names."""
-        return iter(self._free)
+    def _set(self, name: str, free: Free | None) -> None:
+        before = self._free.pop(name, None)
+        if before is not None:
+            del self._alike[before][name]
+            if not self._alike[before]:
+                del self._alike[before]
+        if free is not None:
+            self._free[name] = free
+            self._alike.setdefault(free, {})[name] = None

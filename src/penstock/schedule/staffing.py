@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from math import ceil, inf
+from dataclasses import dataclass, replace
+from math import inf
 
 from penstock.core.cluster import Cluster, Node
-from penstock.core.resources import Resources
 from penstock.schedule.allocate import Allocation, Demand, allocate
-from penstock.schedule.pack import Nodes, Space, packing_order, packs
-from penstock.schedule.state import Pool, Settings, Worker
+from penstock.schedule.demands import demands_of, remaining_items
+from penstock.schedule.moves import Move, find_move
+from penstock.schedule.pack import Nodes, Space
+from penstock.schedule.state import Pool, Settings
+
+# Whether a pool would find something to do; and for which there is credit, if that is asked.
+Runnable = Callable[[Pool, bool], bool]
 
 _WORTH_IT = 0.97
+# Every further correction, as long as nothing new has happened, has to gain so many times as much as the one before.
+_RELUCTANCE = 5.0
 _CONFIDENCE = 1.64
-_PATIENCE = 2.0
+_SHORTEST_INTERVAL_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -27,6 +33,7 @@ class PlanRecord:
     # How near the plan is to what the machines could do if workers could be cut as finely as one likes.
     efficiency: float
     bottleneck: str | None
+    # Whether workers were started or stopped for it.
     applied: bool
 
 
@@ -41,128 +48,83 @@ class Staffing:
         self.due_at = inf
         self._pools = pools
         self._cluster = cluster
+        self._empty = Space.of(cluster)
         self._settings = settings
         self._reason = ""
-        self._interval = 1.0
+        self._interval = _SHORTEST_INTERVAL_S
+        self._corrections = 0
+        self._began_at = inf
 
     def ask(self, now: float, reason: str) -> None:
         """Ask for a plan as soon as possible; the first reason given is the one recorded."""
         self._reason = self._reason if self.due_at <= now else reason
         self.due_at = min(self.due_at, now)
 
+    def hurry(self, now: float) -> None:
+        """Ask for a plan soon: nothing moves, and only time may help."""
+        self._interval = _SHORTEST_INTERVAL_S
+        self.due_at = min(self.due_at, now + self._interval)
+
     def add_node(self, node: Node) -> None:
         """Take a machine in."""
         self._cluster = Cluster((*self._cluster.nodes, node))
+        self._empty = Space.of(self._cluster)
 
     def remove_node(self, name: str) -> None:
         """Leave a machine out."""
         self._cluster = Cluster(tuple(node for node in self._cluster.nodes if node.name != name))
+        self._empty = Space.of(self._cluster)
 
-    def decide(self, now: float, nodes: Nodes, is_runnable: Callable[[Pool], bool]) -> list[str]:
-        """Plan if it is due; set how many workers each pool wants, and return the workers that have to go."""
-        if now < self.due_at:
-            return []
+    def remaining(self) -> list[float]:
+        """Return how many items are still to come through each pool, as far as anybody can tell."""
+        return remaining_items(self._pools)
+
+    def decide(self, now: float, nodes: Nodes, runnable: Runnable) -> list[str]:
+        """Make a plan: set how many workers each pool wants, and return the workers that have to go."""
+        if self._reason:
+            self._corrections = 0
         reason, self._reason = self._reason or "it was time", ""
-        demands = self._demands(now)
-        allocation = allocate(demands, self._cluster)
+        self._began_at = min(self._began_at, now)
+        elapsed = now - self._began_at
+        demands = demands_of(self._pools, self._cluster, self._settings, now, elapsed)
+        allocation = allocate(demands, self._cluster, self._empty)
+        if allocation is None:  # perhaps only because somebody insists on more workers than there is room for
+            demands = demands_of(self._pools, self._cluster, self._settings, now, elapsed, insist=False)
+            allocation = allocate(demands, self._cluster, self._empty)
         self.taking_turns = allocation is None
         if allocation is None:
-            demands, allocation = self._turn(demands, is_runnable)
+            demands, allocation = self._turn(demands, runnable)
         give_up, applied = self._move(demands, allocation, nodes)
         bottleneck = None if allocation.bottleneck is None else self._pools[allocation.bottleneck].spec.name
         changed = self.allocation is None or self.allocation.workers != allocation.workers
         self.allocation = allocation
         if applied or (changed and not self.taking_turns):
             self.records.append(PlanRecord(now, reason, allocation.workers, allocation.efficiency, bottleneck, applied))
-        self._interval = 1.0 if applied else min(2 * self._interval, self._settings.autoscale_interval_s)
+        longest = max(_SHORTEST_INTERVAL_S, self._settings.autoscale_interval_s)
+        self._interval = _SHORTEST_INTERVAL_S if applied else min(2 * self._interval, longest)
         self.due_at = now + self._interval
         return give_up
 
-    def remaining(self) -> list[float]:
-        """Return how many items are still to come through each pool, as far as anybody can tell."""
-        coming, result = 0.0, []
-        for pool in self._pools:
-            here = coming + pool.items
-            result.append(here)
-            coming = here * pool.estimate.fan_out
-        return result
-
-    def _demands(self, now: float) -> list[Demand]:
-        remaining = self.remaining()
-        demands = []
-        for pool, work in zip(self._pools, remaining, strict=True):
-            waits = (pool.spec.barrier or self._settings.batch_mode) and any(p.items for p in self._pools[: pool.index])
-            if work == 0 or waits:
-                demands.append(Demand(pool.spec.need, None, 0.0, least=0, most=0))
-                continue
-            most = ceil(work / pool.spec.batch_size)
-            if pool.spec.workers is not None:
-                fixed = min(pool.spec.workers, most) if pool.estimate.items_in else pool.spec.workers
-                demands.append(Demand(pool.spec.need, None, work, least=fixed, most=fixed))
-                continue
-            rate = self._rate(pool, now)
-            # Until something downstream was measured nobody knows how much will come: the count is no bound then.
-            known = all(p.estimate.items_in for p in self._pools[: pool.index])
-            demands.append(Demand(pool.spec.need, rate, work, least=1, most=most if known else None))
-        return self._held_back(self._with_sole_users(demands))
-
-    def _rate(self, pool: Pool, now: float) -> float | None:
-        """Return the rate of a pool; where nothing has come out yet for long, what that says: it is no faster."""
-        rate = pool.estimate.rate.rate([pool.age_in_flight(now)])
-        if rate is not None or not pool.running:
-            return rate
-        age = pool.age_in_flight(now) / pool.running
-        longest = max((p.estimate.rate.service_seconds for p in self._pools), default=0.0)
-        return pool.spec.batch_size / age if 0 < _PATIENCE * longest < age else None
-
-    def _held_back(self, demands: list[Demand]) -> list[Demand]:
-        """Let nobody grow at the cost of a pool that was not measured yet: it would have to give back at once."""
-        unmeasured = [d.need.requires_gpu for d in demands if d.rate is None and d.work > 0 and d.least != d.most]
-        held = []
-        for pool, demand in zip(self._pools, demands, strict=True):
-            if demand.rate is not None and demand.need.requires_gpu in unmeasured:
-                staffed = max(1, pool.staffed)
-                demand = Demand(demand.need, demand.rate, demand.work, staffed, staffed)
-            held.append(demand)
-        return held
-
-    def _with_sole_users(self, demands: list[Demand]) -> list[Demand]:
-        """Give a pool that was not measured yet every worker whose resource no other pool could use."""
-        growable = [i for i, d in enumerate(demands) if d.work > 0 and d.least != d.most]
-        for i in growable:
-            demand = demands[i]
-            rivals = [j for j in growable if j != i and demands[j].need.requires_gpu >= demand.need.requires_gpu]
-            if demand.rate is not None or rivals:
-                continue
-            space = Space.of(self._cluster)
-            if not packs(self._cluster, [(d.need, d.least) for d in demands], space):
-                continue
-            for other, d in enumerate(demands):
-                if other != i:
-                    space.place(d.need, d.least)
-            room = space.room_for(demand.need)
-            least = max(1, room if demand.most is None else min(room, demand.most))
-            demands[i] = Demand(demand.need, None, demand.work, least, demand.most)
-        return demands
-
-    def _turn(self, demands: list[Demand], is_runnable: Callable[[Pool], bool]) -> tuple[list[Demand], Allocation]:
+    def _turn(self, demands: list[Demand], runnable: Runnable) -> tuple[list[Demand], Allocation]:
         """Choose who works now, where not everybody can: who has work and a place keeps it, then the deepest first."""
+        # If there is credit for nobody, somebody has to go on without, or all would wait for ever.
+        strict = any(pool.running or runnable(pool, True) for pool in self._pools)
+        has_work = [pool.running > 0 or runnable(pool, strict) for pool in self._pools]
 
         def claim(pool: Pool) -> tuple[bool, bool, int]:
-            busy = pool.running > 0
-            return (not busy, not (pool.staffed and is_runnable(pool)), -pool.index)
+            return (pool.running == 0, not (pool.staffed and has_work[pool.index]), -pool.index)
 
-        space = Space.of(self._cluster)
-        chosen: set[int] = set()
-        for pool in sorted(self._pools, key=claim):
-            wants = demands[pool.index].work > 0 and (pool.running > 0 or is_runnable(pool))
-            if wants and space.place(pool.spec.need, 1):
-                chosen.add(pool.index)
+        space = self._empty.copy()
+        chosen = {
+            pool.index
+            for pool in sorted(self._pools, key=claim)
+            if has_work[pool.index] and demands[pool.index].work > 0 and space.place(pool.spec.need, 1)
+        }
         mine = [
             Demand(d.need, d.rate, d.work, 1, d.most) if i in chosen else Demand(d.need, None, 0.0, 0, 0)
             for i, d in enumerate(demands)
         ]
-        allocation = allocate(mine, self._cluster)
+        allocation = allocate(mine, self._cluster, self._empty)
         if allocation is None:  # placing them one by one has worked, so the same counts do
             allocation = Allocation(tuple(int(i in chosen) for i in range(len(demands))), inf, inf, None)
         return mine, allocation
@@ -170,72 +132,56 @@ class Staffing:
     def _move(self, demands: Sequence[Demand], allocation: Allocation, nodes: Nodes) -> tuple[list[str], bool]:
         """Grow into what is free; take workers from others only where that ends the run sooner."""
         have = [pool.staffed for pool in self._pools]
-        want = list(allocation.workers)
-        missing = [(d.need, w - h) for d, w, h in zip(demands, want, have, strict=True) if w > h]
-        surplus = {i: h - w for i, (w, h) in enumerate(zip(want, have, strict=True)) if h > w}
-        for pool, wanted, staffed in zip(self._pools, want, have, strict=True):
-            pool.wanted = max(wanted, staffed)
-        if not missing:
+        want = [
+            wanted if wanted <= staffed or _pays(pool, demand, staffed) else staffed
+            for pool, demand, wanted, staffed in zip(self._pools, demands, allocation.workers, have, strict=True)
+        ]
+        for pool, wanted, staffed, needed in zip(self._pools, want, have, allocation.workers, strict=True):
+            pool.wanted, pool.needed, pool.places = max(wanted, staffed), needed, []
+        if all(wanted <= staffed for wanted, staffed in zip(want, have, strict=True)):
             return [], False
-        if packs(self._cluster, missing, nodes.space()):
-            return [], True
-        if not self._worth_it(demands, have, want):
-            return [], False
-        return self._make_room(missing, surplus, nodes), True
+        move = find_move(self._pools, self._cluster, want, nodes)
+        if move.leaving or move.moved:
+            if self._is_worth_it(demands, have, want, move):
+                self._corrections += 1
+            else:  # grow into what is free, and leave everybody where they are
+                want = [max(wanted, staffed) for wanted, staffed in zip(want, have, strict=True)]
+                move = replace(find_move(self._pools, self._cluster, want, nodes), leaving=(), moved=())
+        free = nodes.copy()
+        starts_now = False
+        for index, placement in move.places:
+            self._pools[index].places.append(placement)
+            starts_now = free.take(self._pools[index].spec.need, placement) or starts_now
+        for worker in move.leaving:
+            self._pools[worker.pool].wanted -= 1
+        gone = [worker.id for worker in (*move.leaving, *move.moved)]
+        return gone, starts_now or bool(gone)
 
-    def _make_room(self, missing: list[tuple[Resources, int]], surplus: dict[int, int], nodes: Nodes) -> list[str]:
-        """Choose who goes: of pools that have too many; and where only scattered pieces are free, who has to move."""
-        space, free = nodes.space(), dict(nodes.free())
-        give_up: list[str] = []
-
-        def let_go(worker: Worker, need: Resources) -> None:
-            before = free[worker.placement.node]
-            after = free[worker.placement.node] = before.give_back(need, worker.placement.gpus)
-            space.change(before, after)
-            give_up.append(worker.id)
-
-        wants_gpu = any(need.requires_gpu for need, _ in missing)
-        for pool in sorted(self._pools, key=lambda pool: pool.spec.need.requires_gpu != wants_gpu):
-            for worker in pool.least_busy()[: surplus.get(pool.index, 0)]:
-                if packs(self._cluster, missing, space):
-                    return give_up
-                pool.wanted -= 1
-                let_go(worker, pool.spec.need)
-        for pool in sorted(self._pools, key=lambda pool: packing_order(pool.spec.need), reverse=True):
-            for worker in pool.least_busy():
-                if packs(self._cluster, missing, space):
-                    return give_up
-                if worker.id not in give_up:
-                    missing.append((pool.spec.need, 1))  # it comes back elsewhere
-                    let_go(worker, pool.spec.need)
-        return give_up
-
-    def _worth_it(self, demands: Sequence[Demand], have: Sequence[int], want: Sequence[int]) -> bool:
+    def _is_worth_it(self, demands: Sequence[Demand], have: Sequence[int], want: Sequence[int], move: Move) -> bool:
         """Compare when the run would end if we moved with when it would end if we did not."""
         now_speed = _speed(demands, have)
         if now_speed <= 0:
             return True
         new_speed = _speed(demands, want)
-        meanwhile = _speed(demands, [min(w, h) for w, h in zip(want, have, strict=True)])
-        start_up = max(
-            (
-                pool.estimate.start_up_seconds or 0.0
-                for pool, w, h in zip(self._pools, want, have, strict=True)
-                if w > h
-            ),
-            default=0.0,
-        )
-        service = max(
-            (pool.estimate.rate.service_seconds for pool, w, h in zip(self._pools, want, have, strict=True) if w != h),
-            default=0.0,
-        )
-        moved = start_up + max(0.0, 1 - meanwhile * start_up) / new_speed if new_speed < inf else start_up
-        noise = max(
-            (pool.estimate.rate.relative_error for pool in self._pools if pool.spec.workers is None), default=0.0
-        )
+        moved = move.moved_by_pool
+        stay = [min(w, h) - moved[i] for i, (w, h) in enumerate(zip(want, have, strict=True))]
+        meanwhile = _speed(demands, stay)
+        changing = [pool for pool in self._pools if not want[pool.index] == have[pool.index] == stay[pool.index]]
+        starting = [pool for pool in self._pools if want[pool.index] > stay[pool.index]]
+        start_up = max((pool.estimate.start_up_seconds or 0.0 for pool in starting), default=0.0)
+        service = max((pool.estimate.rate.service_seconds for pool in changing), default=0.0)
+        noise = max((pool.estimate.rate.relative_error for pool in changing), default=0.0)
+        end = start_up + max(0.0, 1 - meanwhile * start_up) / new_speed if new_speed < inf else start_up
         gain = new_speed / now_speed - 1 if now_speed < inf else 0.0
         # Whoever is stopped ends its task first, and whoever is started has one of its own to get through.
-        return moved + service < _WORTH_IT / now_speed and gain > _CONFIDENCE * min(noise, 0.25)
+        worth_it = 1 - (1 - _WORTH_IT) * _RELUCTANCE**self._corrections
+        return end + service < worth_it / now_speed and gain > _CONFIDENCE * min(noise, 0.25)
+
+
+def _pays(pool: Pool, demand: Demand, staffed: int) -> bool:
+    """Tell whether a worker started now would still find work when it is ready."""
+    left = 1 / speed if 0 < (speed := demand.speed(staffed)) < inf else inf
+    return not staffed or left > (pool.estimate.start_up_seconds or 0.0) + pool.estimate.rate.service_seconds
 
 
 def _speed(demands: Sequence[Demand], workers: Sequence[int]) -> float:

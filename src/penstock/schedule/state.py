@@ -1,4 +1,4 @@
-"""What the scheduler knows: pools, workers, items, batches. Plain data, changed only by the scheduler."""
+"""What the scheduler knows: pools, workers, items, batches, and the run they belong to. Plain data."""
 
 from __future__ import annotations
 
@@ -6,14 +6,23 @@ import heapq
 from collections import deque
 from dataclasses import dataclass, field
 from enum import Enum
+from math import inf
+from typing import TYPE_CHECKING
 
 from penstock.core.resources import Resources
-from penstock.schedule.actions import Selection
-from penstock.schedule.credit import Charge
+from penstock.schedule.actions import Action, Selection
+from penstock.schedule.credit import Charge, Credits
 from penstock.schedule.estimate import PoolEstimate
-from penstock.schedule.pack import Placement
+from penstock.schedule.pack import Nodes, Placement
+
+if TYPE_CHECKING:
+    from penstock.schedule.frontier import Frontier
+    from penstock.schedule.recovery import Recovery
 
 Order = tuple[int, ...]
+
+# The most batches a worker is given beside the one it runs.
+MAX_AHEAD = 8
 
 
 @dataclass(frozen=True)
@@ -52,6 +61,7 @@ class Status(Enum):
 
     STARTING = "starting"
     READY = "ready"
+    # It ends after what it was given, or, if it still starts, as soon as it is up.
     DRAINING = "draining"
     STOPPING = "stopping"
 
@@ -65,14 +75,28 @@ class Worker:
     placement: Placement
     started_at: float
     status: Status = Status.STARTING
+    # Whether it has ever been ready.
+    is_up: bool = False
     ready_at: float = 0.0
     # What it was given: the first runs, the others wait in front of it.
     batches: deque[Batch] = field(default_factory=deque)
+    # When the running batch was begun, later by as much as it has waited for credit.
     running_since: float = 0.0
+    worked_before_waiting: float = 0.0
     waits_for_credit: bool = False
+    # How many batches it was seen to hold when it was put in its place among the others, if it is there.
+    filed_under: int | None = None
+    # The worker that goes when this one is ready.
+    replaces: str | None = None
+    is_replaced: bool = False
     tasks_done: int = 0
     first_resident_bytes: int = 0
     resident_bytes: int = 0
+
+    @property
+    def is_staff(self) -> bool:
+        """Whether its pool counts on it."""
+        return self.status in (Status.STARTING, Status.READY)
 
 
 def item_key(pool: int, item_id: str) -> str:
@@ -91,15 +115,9 @@ class Item:
     rows: int = 1
     charge: Charge | None = None
 
-    @property
-    def key(self) -> str:
-        """What a backend calls it: a stage may keep an id, so the pool is part of the name."""
-        return item_key(self.pool, self.id)
-
-    @property
-    def source(self) -> Order:
-        """The source item it descends from, as a position."""
-        return self.order[:2]
+    def __post_init__(self) -> None:
+        """Make the name a backend knows it by: a stage may keep an id, so the pool is part of it."""
+        self.key = item_key(self.pool, self.id)
 
 
 @dataclass
@@ -112,14 +130,27 @@ class Batch:
     attempts: int = 0
     charge: Charge | None = None
     emitted: set[str] = field(default_factory=set)
-    outputs: int = 0
     selections: tuple[Selection, ...] = ()
-    probe: bool = False
+    # The search for rows that cannot be processed, while there is one, and how many there have been.
+    recovery: Recovery | None = None
+    fruitless_searches: int = 0
+    # How many rows it had at a step of its chain when it first failed there.
+    rows_at: dict[int, int] = field(default_factory=dict)
 
     @property
     def order(self) -> Order:
         """Where it stands among others: its first item decides."""
         return self.items[0].order
+
+    @property
+    def rows(self) -> int:
+        """The rows of all its items."""
+        return sum(item.rows for item in self.items)
+
+    @property
+    def is_probe(self) -> bool:
+        """Whether it is run only to see which rows can be processed."""
+        return self.recovery is not None
 
 
 @dataclass
@@ -128,39 +159,122 @@ class Pool:
 
     index: int
     spec: PoolSpec
+    # Items that may be taken, the first in order on top.
     waiting: list[tuple[Order, str]] = field(default_factory=list)
+    # Items of an ordered queue that came before something that stands in front of them: see Frontier.
+    early: list[tuple[Order, str]] = field(default_factory=list)
+    ordered: bool = False
     retries: deque[Batch] = field(default_factory=deque)
     workers: dict[str, Worker] = field(default_factory=dict)
-    # Ready workers that can take a batch at once, in the order they became free.
-    idle: dict[str, None] = field(default_factory=dict)
+    # Ready workers by how many batches they hold, in the order they came to hold so many.
+    by_load: list[dict[str, None]] = field(default_factory=lambda: [{} for _ in range(MAX_AHEAD + 2)])
+    # Workers that have an output to store and no credit for it: which batch, and how many bytes more they need.
+    wants: dict[str, tuple[Batch, int]] = field(default_factory=dict)
+    wants_in_order: list[tuple[Order, str]] = field(default_factory=list)
     wanted: int = 0
+    # Where those go that it wants and does not have.
+    places: list[Placement] = field(default_factory=list)
+    # How many of them the last plan cannot do without.
+    needed: int = 0
     # How many workers it has or is getting, those on their way out not counted.
     staffed: int = 0
+    # How many of them are not set up yet.
+    starting: int = 0
+    # It cannot have more workers than that: others could not be set up beside them.
+    ceiling: int | None = None
     # Items that are in this pool: waiting, or in a batch.
     items: int = 0
     done: int = 0
     estimate: PoolEstimate = field(default_factory=PoolEstimate)
-    # Sum of start times of what runs, and their number: gives the age of everything in flight at once.
+    # Number of batches being worked on, and the sum of their beginnings: gives the age of all at once.
     running: int = 0
     running_since: float = 0.0
     setup_failures: int = 0
-    last_recycled: float = float("-inf")
-    # A queue in lineage order is let through only as far as nothing earlier can still come: see Frontier.
-    ordered: bool = False
+    last_recycled: float = -inf
+
+    @property
+    def idle(self) -> dict[str, None]:
+        """Ready workers that have nothing to do."""
+        return self.by_load[0]
+
+    @property
+    def queued(self) -> int:
+        """Items that nobody was given yet."""
+        return len(self.waiting) + len(self.early)
 
     def push(self, item: Item) -> None:
         """Put an item into the queue."""
-        heapq.heappush(self.waiting, (item.order, item.key))
+        heapq.heappush(self.early if self.ordered else self.waiting, (item.order, item.key))
 
     def pop(self) -> str:
         """Take the first item of the queue."""
         return heapq.heappop(self.waiting)[1]
 
     def least_busy(self) -> list[Worker]:
-        """Return the workers that may be let go, those first that would be missed least."""
-        staff = [worker for worker in self.workers.values() if worker.status in (Status.STARTING, Status.READY)]
-        return sorted(staff, key=lambda worker: (len(worker.batches), -worker.started_at, worker.id))
+        """Return the workers that may be let go, those first that would be missed least.
+
+        One that still starts goes last: its place is not free before it is up, and all its start-up would be wasted.
+        """
+        staff = [worker for worker in self.workers.values() if worker.is_staff]
+        return sorted(staff, key=lambda worker: (not worker.is_up, len(worker.batches), -worker.started_at, worker.id))
 
     def age_in_flight(self, now: float) -> float:
         """Return the ages of all running batches, added up."""
         return max(0.0, self.running * now - self.running_since)
+
+    def rate(self, now: float) -> float | None:
+        """Return items per second of one worker, what runs right now included; None while nobody knows."""
+        return self.estimate.rate.rate([self.age_in_flight(now)], self.running)
+
+
+@dataclass
+class Run:
+    """Everything about one run; changed only by what the scheduler does in answer to events."""
+
+    settings: Settings
+    pools: list[Pool]
+    nodes: Nodes
+    credits: Credits
+    frontiers: dict[int, Frontier]
+    # For each pool, the nearest one behind it that takes its items in order.
+    next_ordered: list[int | None]
+    now: float = 0.0
+    actions: list[Action] = field(default_factory=list)
+    workers: dict[str, Worker] = field(default_factory=dict)
+    items: dict[str, Item] = field(default_factory=dict)
+    # Pools before this one have nothing left, and nothing can come to them.
+    first_open: int = 0
+    # Workers at work; workers that start or stop. When both are 0, nothing will happen by itself.
+    busy: int = 0
+    in_transition: int = 0
+    # When running batches have to be done: the time, the worker, the batch.
+    deadlines: list[tuple[float, str, int]] = field(default_factory=list)
+    # Something was freed or is wanted since workers were started last.
+    may_start: bool = False
+    # Why a plan should be made, if there is a reason.
+    reason_to_plan: str | None = None
+    results: int = 0
+    dead: int = 0
+    abandoned: int = 0
+    stopping: bool = False
+    # Set when the run cannot go on at all, such as a stage whose setup fails every time.
+    fatal: str | None = None
+    shutting_down: bool = False
+    batch_count: int = 0
+    worker_count: int = 0
+    # Which pool a worker was of, also after it is gone: for what it said last.
+    pool_of: dict[str, int] = field(default_factory=dict)
+    # Whether the run began with one empty task that a source makes others from.
+    begins_with_root: bool = False
+
+    def ask_for_plan(self, reason: str) -> None:
+        """Want a plan; the first reason given is the one recorded."""
+        self.reason_to_plan = self.reason_to_plan or reason
+
+    def waits_for_all(self, pool: Pool) -> bool:
+        """Tell whether a pool may not begin yet because something upstream has not ended."""
+        return (pool.spec.barrier or self.settings.batch_mode) and self.first_open < pool.index
+
+    def is_last(self, index: int) -> bool:
+        """Tell whether what this pool gives are results."""
+        return index + 1 == len(self.pools)

@@ -6,8 +6,9 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
+Order = tuple[int, ...]
 # Seconds for one item: may depend on its position and on the time, and on chance.
-ServiceLaw = Callable[[tuple[int, ...], float, random.Random], float]
+ServiceLaw = Callable[[Order, float, random.Random], float]
 
 
 @dataclass(frozen=True)
@@ -15,16 +16,22 @@ class Law:
     """How one pool behaves."""
 
     service: ServiceLaw
-    # How many items come out for one that goes in, and how large each is.
-    fan_out: Callable[[tuple[int, ...]], int] = lambda order: 1
-    output_bytes: Callable[[tuple[int, ...]], int] = lambda order: 0
+    # How many items come out for one that goes in, how large each is, and how many rows it has.
+    fan_out: Callable[[Order], int] = lambda order: 1
+    output_bytes: Callable[[Order], int] = lambda order: 0
     rows: int = 1
     start_up: float = 0.0
     stop: float = 0.0
-    # Rows that kill a worker, by the position of their item; and how often a worker dies for no reason.
-    poison: Callable[[tuple[int, ...]], tuple[int, ...]] = lambda order: ()
+    # Rows that kill a worker, by the position of their item; and items that the stage refuses.
+    poison: Callable[[Order], tuple[int, ...]] = lambda order: ()
+    refuses: Callable[[Order], bool] = lambda order: False
+    # How often a worker dies for no reason, or never comes back.
     death_probability: float = 0.0
+    hang_probability: float = 0.0
+    # Whether the so-many-th worker that is started cannot be set up.
     setup_fails: Callable[[int], bool] = lambda attempt: False
+    # Whether a worker that is killed still gets its outputs out: late, when somebody else may do the work already.
+    late_results: bool = False
 
 
 def constant(seconds: float) -> ServiceLaw:

@@ -8,10 +8,11 @@ import random
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
-from penstock.backends.backend import drive
-from penstock.backends.simulated.law import Law
-from penstock.core.cluster import Cluster
+from penstock.backends.simulated.law import Law, Order
+from penstock.backends.simulated.trace import Trace
+from penstock.core.cluster import Node
 from penstock.schedule.actions import (
     Action,
     DeadLetter,
@@ -19,24 +20,28 @@ from penstock.schedule.actions import (
     GrantCredit,
     KillWorker,
     RunBatch,
+    Selection,
     StartWorker,
     StopWorker,
 )
 from penstock.schedule.events import (
     BatchDone,
+    BatchFailed,
     CreditWanted,
     Emitted,
     Event,
+    NodeAdded,
     NodeLost,
     Output,
     WorkerGone,
     WorkerLost,
     WorkerReady,
 )
-from penstock.schedule.scheduler import Scheduler
-from penstock.schedule.state import PoolSpec, Settings, item_key
+from penstock.schedule.state import item_key
 
-Order = tuple[int, ...]
+Happening = Callable[[], list[Event]]
+# Woken so often without anything in the calendar, a run will never end.
+_MAX_IDLE_WAKES = 1_000
 
 
 @dataclass
@@ -49,39 +54,35 @@ class SimulatedWorker:
     batches: deque[RunBatch] = field(default_factory=deque)
     pending: deque[Output] = field(default_factory=deque)
     credit: int = 0
-    busy_since: float = 0.0
     service: float = 0.0
 
 
 @dataclass
-class Trace:
-    """What a simulation saw, for a test or a report to look at."""
+class Stored:
+    """An item that lies somewhere between two pools."""
 
-    finished_at: float = 0.0
-    results: list[str] = field(default_factory=list)
-    result_times: list[float] = field(default_factory=list)
-    dead: list[DeadLetter] = field(default_factory=list)
-    starts: int = 0
-    worker_seconds: float = 0.0
-    busy_seconds: dict[int, float] = field(default_factory=dict)
-    actions: list[tuple[float, Action]] = field(default_factory=list)
+    order: Order
+    rows: int
+    size: int = 0
 
 
 class Simulation:
     """Carries out actions by writing what will happen into a calendar."""
 
-    def __init__(self, laws: Sequence[Law], seed: int = 0, *, record_actions: bool = False) -> None:
+    def __init__(self, laws: Sequence[Law], seed: int = 0, *, record: bool = False) -> None:
         self.trace = Trace()
         self._laws = laws
         self._chance = random.Random(seed)
         self._time = 0.0
         self._count = itertools.count()
-        self._calendar: list[tuple[float, int, Callable[[], list[Event]]]] = []
+        self._calendar: list[tuple[float, int, Happening]] = []
         self._workers: dict[str, SimulatedWorker] = {}
-        self._items: dict[str, tuple[Order, int]] = {}
+        self._items: dict[str, Stored] = {}
+        self._bytes = 0
         self._immediate: list[Event] = []
-        self._record = record_actions
+        self._record = record
         self._setups = [0] * len(laws)
+        self._idle_wakes = 0
 
     # -- the backend protocol ------------------------------------------------------------------------------
 
@@ -92,37 +93,46 @@ class Simulation:
     def carry_out(self, action: Action) -> None:
         """Enter what the action leads to into the calendar."""
         if self._record:
-            self.trace.actions.append((self._time, action))
+            self.trace.log.append((self._time, action))
         match action:
             case StartWorker(worker, pool, placement):
                 self._start(worker, pool, placement.node)
             case StopWorker(worker):
-                pool = self._workers[worker].pool
-                self.at(self._time + self._laws[pool].stop, lambda: self._gone(worker))
+                if worker in self._workers:
+                    pool = self._workers[worker].pool
+                    self.at(self._time + self._laws[pool].stop, lambda: self._gone(worker))
             case KillWorker(worker):
-                self.at(self._time, lambda: self._gone(worker))
+                self._kill(worker)
             case RunBatch(worker):
                 if worker in self._workers:
                     self._workers[worker].batches.append(action)
                     if len(self._workers[worker].batches) == 1:
                         self._begin(self._workers[worker])
-            case GrantCredit(worker, _, size):
+            case GrantCredit(worker, _, size, spill):
                 if worker in self._workers:
                     self._workers[worker].credit += size
-                    self._immediate += self._store(self._workers[worker])
+                    self._immediate += self._store(self._workers[worker], spill=spill)
             case DropItem(item):
-                self._items.pop(item, None)
+                self._drop(item)
             case DeadLetter():
                 self.trace.dead.append(action)
 
     def wait(self, until: float) -> list[Event]:
         """Move the clock to the next thing that happens."""
+        events = self._next_events(until)
+        if self._record:
+            self.trace.log += [(self._time, event) for event in events]
+            self.trace.handled.append((self._time, tuple(events)))
+        return events
+
+    def _next_events(self, until: float) -> list[Event]:
         if self._immediate:
             events, self._immediate = self._immediate, []
             return events
-        if not self._calendar and until == float("inf"):
-            raise RuntimeError("nothing will ever happen again, and the run is not finished")
         if not self._calendar or self._calendar[0][0] > until:
+            self._idle_wakes = 0 if self._calendar else self._idle_wakes + 1
+            if until == inf or self._idle_wakes > _MAX_IDLE_WAKES:
+                raise RuntimeError("nothing will ever happen again, and the run is not finished")
             self._time = max(self._time, until)
             return []
         self._time, _, happen = heapq.heappop(self._calendar)
@@ -130,7 +140,7 @@ class Simulation:
 
     # -- what tests do to it -------------------------------------------------------------------------------
 
-    def at(self, time: float, happen: Callable[[], list[Event]]) -> None:
+    def at(self, time: float, happen: Happening) -> None:
         """Let something happen at a time."""
         heapq.heappush(self._calendar, (time, next(self._count), happen))
 
@@ -145,10 +155,19 @@ class Simulation:
             del self._workers[worker.id]
         return [NodeLost(name)]
 
+    def add_node(self, node: Node) -> list[Event]:
+        """Let a node join."""
+        return [NodeAdded(node)]
+
     def add_items(self, outputs: Sequence[Output]) -> None:
         """Note the items a run begins with."""
         for output in outputs:
-            self._items[item_key(0, output.id)] = (output.order, output.rows)
+            self._items[item_key(0, output.id)] = Stored(output.order, output.rows)
+
+    @property
+    def stored_items(self) -> int:
+        """How many items lie between pools."""
+        return len(self._items)
 
     # -- workers -------------------------------------------------------------------------------------------
 
@@ -173,50 +192,68 @@ class Simulation:
         worker = self._workers.pop(worker_id, None)
         if worker is None:
             return []
-        rows = sum(self._items[key][1] for key in worker.batches[0].items) if worker.batches else 0
+        rows = sum(self._items[key].rows for key in worker.batches[0].items) if worker.batches else 0
         return [WorkerLost(worker_id, reason, 0 if rows else None, rows)]
+
+    def _kill(self, worker_id: str) -> None:
+        worker = self._workers.get(worker_id)
+        if worker is None:
+            return
+        if self._laws[worker.pool].late_results and worker.batches:
+            batch = worker.batches[0]
+            late = tuple(worker.pending or self._outputs(self._laws[worker.pool], batch))
+            if worker.pool + 1 < len(self._laws):
+                for output in late:
+                    self._put(worker.pool + 1, output._replace(size=0))
+            self._immediate += [Emitted(worker_id, batch.batch, late), BatchDone(worker_id, batch.batch, 1.0)]
+        self._immediate += self._gone(worker_id)
+
+    # -- batches -------------------------------------------------------------------------------------------
 
     def _begin(self, worker: SimulatedWorker) -> None:
         law, batch = self._laws[worker.pool], worker.batches[0]
-        orders = [self._items[key][0] for key in batch.items]
+        chosen = self._chosen(batch)
         worker.credit = batch.credit
-        worker.busy_since = self._time
-        worker.service = sum(law.service(order, self._time, self._chance) for order in orders)
-        fatal = self._hits_poison(law, batch) or self._chance.random() < law.death_probability
+        worker.service = sum(law.service(self._items[key].order, self._time, self._chance) for key in chosen)
+        fatal = any(set(law.poison(self._items[key].order)) & rows for key, rows in chosen.items())
+        fatal = fatal or (law.death_probability > 0 and self._chance.random() < law.death_probability)
+        if law.hang_probability > 0 and self._chance.random() < law.hang_probability:
+            return
         if fatal:
             worker.service *= self._chance.random()
 
         def end() -> list[Event]:
             if self._workers.get(worker.id) is not worker or not worker.batches or worker.batches[0] is not batch:
                 return []
-            busy = self.trace.busy_seconds
-            busy[worker.pool] = busy.get(worker.pool, 0.0) + worker.service
+            self.trace.add_busy(worker.pool, worker.service)
             if fatal:
                 return self._lose(worker.id, "died")
+            if any(law.refuses(self._items[key].order) for key in chosen):
+                worker.batches.popleft()
+                return [BatchFailed(worker.id, batch.batch, "refused"), *self._go_on(worker)]
             worker.pending = deque(self._outputs(law, batch))
             return self._store(worker)
 
         self.at(self._time + worker.service, end)
 
-    def _hits_poison(self, law: Law, batch: RunBatch) -> bool:
+    def _chosen(self, batch: RunBatch) -> dict[str, set[int]]:
+        """Return the items of a batch that are to be worked on, with the rows of each, counted within the item."""
+        chosen = {}
         position = 0
         for key in batch.items:
-            order, rows = self._items[key]
-            bad = {position + row for row in law.poison(order)}
-            position += rows
-            for selection in batch.selections:
-                stop = position if selection.stop is None else selection.stop
-                bad = {row for row in bad if selection.start <= row < stop and row not in selection.without}
-            if bad:
-                return True
-        return False
+            count = self._items[key].rows
+            rows = {row for row in range(count) if all(_selects(s, position + row) for s in batch.selections)}
+            position += count
+            if rows:
+                chosen[key] = rows
+        return chosen
 
     def _outputs(self, law: Law, batch: RunBatch) -> list[Output]:
         if batch.probe:
             return []
         outputs = []
-        for key in batch.items:
-            order, _ = self._items[key]
+        for key in self._chosen(batch):
+            order = self._items[key].order
             item_id = key.split("/", 1)[1]
             count = law.fan_out(order)
             for index in range(count):
@@ -226,21 +263,22 @@ class Simulation:
                     outputs.append(Output(name, child, law.output_bytes(child), law.rows))
         return outputs
 
-    def _store(self, worker: SimulatedWorker) -> list[Event]:
+    def _store(self, worker: SimulatedWorker, *, spill: bool = False) -> list[Event]:
         """Store what credit allows; ask for more where it does not, or end the batch."""
         batch = worker.batches[0]
         last = worker.pool + 1 == len(self._laws)
         stored: list[Output] = []
         events: list[Event] = []
-        while worker.pending and (last or worker.pending[0].size <= worker.credit):
+        while worker.pending and (last or spill or worker.pending[0].size <= worker.credit):
             output = worker.pending.popleft()
-            worker.credit -= 0 if last else output.size
-            stored.append(output)
+            if spill:
+                output, spill = output._replace(size=0), False  # only the one that was asked for
             if last:
-                self.trace.results.append(output.id)
-                self.trace.result_times.append(self._time)
+                self.trace.add_result(output.id, self._time)
             else:
-                self._items[item_key(worker.pool + 1, output.id)] = (output.order, output.rows)
+                worker.credit -= output.size
+                self._put(worker.pool + 1, output)
+            stored.append(output)
         if stored:
             events.append(Emitted(worker.id, batch.batch, tuple(stored)))
         if worker.pending:
@@ -248,31 +286,27 @@ class Simulation:
             return events
         worker.batches.popleft()
         events.append(BatchDone(worker.id, batch.batch, worker.service))
+        return events + self._go_on(worker)
+
+    def _go_on(self, worker: SimulatedWorker) -> list[Event]:
         if worker.batches:
             self._begin(worker)
-        return events
+        return []
+
+    # -- storage -------------------------------------------------------------------------------------------
+
+    def _put(self, pool: int, output: Output) -> None:
+        key = item_key(pool, output.id)
+        self._drop(key)
+        self._items[key] = Stored(output.order, output.rows, output.size)
+        self._bytes += self._items[key].size
+        self.trace.peak_bytes = max(self.trace.peak_bytes, self._bytes)
+
+    def _drop(self, key: str) -> None:
+        stored = self._items.pop(key, None)
+        self._bytes -= stored.size if stored is not None else 0
 
 
-def simulate(
-    pools: Sequence[PoolSpec],
-    laws: Sequence[Law],
-    cluster: Cluster,
-    items: int,
-    settings: Settings | None = None,
-    *,
-    seed: int = 0,
-    rows: int = 1,
-    before: Callable[[Simulation], None] | None = None,
-    record_actions: bool = False,
-) -> tuple[Trace, Scheduler]:
-    """Run a number of source items through simulated pools, and return what was seen."""
-    settings = settings or Settings(memory_budget=2**40)
-    scheduler = Scheduler(pools, cluster, settings)
-    simulation = Simulation(laws, seed, record_actions=record_actions)
-    sources = [Output(f"0_{i}", (0, i), 0, rows) for i in range(items)]
-    simulation.add_items(sources)
-    if before is not None:
-        before(simulation)
-    drive(scheduler, simulation, scheduler.begin(0.0, sources))
-    simulation.trace.finished_at = simulation.now()
-    return simulation.trace, scheduler
+def _selects(selection: Selection, row: int) -> bool:
+    stop = inf if selection.stop is None else selection.stop
+    return selection.start <= row < stop and row not in selection.without

@@ -1,0 +1,400 @@
+"""The driver's side of the local backend: starts worker processes, passes messages, notices deaths."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pickle
+import selectors
+import signal
+import struct
+import sys
+import termios
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from math import ceil
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext, ForkServerProcess
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import psutil
+
+from penstock.backends.local.folders import RunFolders
+from penstock.backends.local.messages import (
+    Done,
+    Failed,
+    FromWorker,
+    Gives,
+    Grant,
+    Ready,
+    Run,
+    SetupFailed,
+    Stop,
+    ToWorker,
+    Wants,
+    receive,
+    send,
+)
+from penstock.backends.local.process import CRUMB, WorkerOrders, worker_main
+from penstock.core.cluster import Cluster
+from penstock.core.stage import ProcessingStage
+from penstock.errors import PlanError
+from penstock.plan.plan import Plan
+from penstock.runtime.books import Books
+from penstock.runtime.machine import GB
+from penstock.runtime.transport import Stored
+from penstock.schedule.actions import (
+    Action,
+    DeadLetter,
+    DropItem,
+    GrantCredit,
+    KillWorker,
+    RunBatch,
+    StartWorker,
+    StopWorker,
+)
+from penstock.schedule.events import (
+    BatchDone,
+    BatchFailed,
+    CreditWanted,
+    Emitted,
+    Event,
+    Output,
+    StopAsked,
+    WorkerGone,
+    WorkerLost,
+    WorkerReady,
+)
+from penstock.schedule.state import item_key
+
+_LOOK_AT_MEMORY_EVERY_S = 0.5
+_STOP_PATIENCE_S = 30.0
+_INT = struct.Struct("i")
+# Loaded once in the fork server, so that a new worker begins with them.
+_PRELOAD = ["penstock.backends.local.process", "pyarrow", "penstock.text"]
+_PRELUDES = ("penstock.compat.nemo_curator",)
+
+
+@dataclass
+class LocalWorker:
+    """A worker process as the driver sees it."""
+
+    id: str
+    pool: int
+    process: ForkServerProcess
+    connection: Connection
+    batches: dict[int, RunBatch] = field(default_factory=dict)
+    ending: bool = False
+    kill_reason: str = ""
+    stop_by: float = float("inf")
+
+
+class LocalBackend:
+    """Carries out actions with processes of this machine."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        cluster: Cluster,
+        books: Books,
+        *,
+        max_attempts: int,
+        failure_folder: Path,
+        spill_dir: str | None = None,
+    ) -> None:
+        self._plan = plan
+        self._cluster = cluster
+        self._books = books
+        self._max_attempts = max_attempts
+        self._failure_folder = failure_folder
+        self._context: ForkServerContext = get_context("forkserver")
+        self._context.set_forkserver_preload(_PRELOAD)
+        self._chains = [_pickled(plan.pipeline, pool.steps) for pool in plan.pools]
+        with _without_main():
+            self.folders = RunFolders.make(self._context, spill_dir)
+        self._workers: dict[str, LocalWorker] = {}
+        self._stored: dict[str, Stored] = {}
+        self._selector = selectors.DefaultSelector()
+        self._next_look = 0.0
+        self._stop_asked = False
+        self._limits = [pool.resources.memory_gb for pool in plan.pools]
+        self.peak_resident = 0
+
+    # -- the backend protocol ------------------------------------------------------------------------------
+
+    def now(self) -> float:
+        """Return the time."""
+        return time.monotonic()
+
+    def carry_out(self, action: Action) -> None:
+        """Do it, or begin to do it."""
+        match action:
+            case StartWorker():
+                self._start(action)
+            case StopWorker(worker_id):
+                if (worker := self._workers.get(worker_id)) is not None:
+                    worker.ending = True
+                    worker.stop_by = self.now() + _STOP_PATIENCE_S
+                    self._send(worker, Stop())
+            case KillWorker(worker_id, reason):
+                if (worker := self._workers.get(worker_id)) is not None:
+                    worker.ending, worker.kill_reason = True, reason
+                    worker.process.kill()
+            case RunBatch():
+                self._run(action)
+            case GrantCredit():
+                if (worker := self._workers.get(action.worker)) is not None:
+                    self._send(worker, Grant(action.size, action.spill))
+            case DropItem(key):
+                self._drop(key)
+            case DeadLetter():
+                self._dead_letter(action)
+
+    def wait(self, until: float) -> Sequence[Event]:
+        """Return what has happened, as soon as something has."""
+        if self._stop_asked:
+            self._stop_asked = False
+            return [StopAsked()]
+        timeout = max(0.0, min(until, self._next_look) - self.now())
+        events: list[Event] = []
+        for key, _ in self._selector.select(timeout):
+            events += key.data()
+        if self.now() >= self._next_look:
+            events += self._look_at_workers()
+        return events
+
+    # -- what the executor uses ----------------------------------------------------------------------------
+
+    def put(self, key: str, stored: Stored) -> None:
+        """Take in a stored task that a run begins with."""
+        self._stored[key] = stored
+
+    def ask_to_stop(self) -> None:
+        """Note that the user wants to stop; may be called from a signal handler."""
+        self._stop_asked = True
+
+    def wake_on(self, descriptor: int) -> None:
+        """End a wait when something arrives at this descriptor, such as a signal."""
+
+        def nothing() -> list[Event]:
+            os.read(descriptor, 64)
+            return []
+
+        self._selector.register(descriptor, selectors.EVENT_READ, nothing)
+
+    def close(self) -> None:
+        """End everything that is still there, and leave nothing behind."""
+        for worker in self._workers.values():
+            worker.process.kill()
+        for worker in list(self._workers.values()):
+            worker.process.join(timeout=10)
+            worker.connection.close()
+        self._workers.clear()
+        self._selector.close()
+        self.folders.remove()
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes of all workers."""
+        return [worker.process.pid for worker in self._workers.values() if worker.process.pid is not None]
+
+    # -- workers -------------------------------------------------------------------------------------------
+
+    def _start(self, action: StartWorker) -> None:
+        resources = self._plan.pools[action.pool].resources
+        gpus = self._cluster.nodes[0].gpus
+        share = resources.gpu_share(gpus[action.placement.gpus[0]].memory_gb) if action.placement.gpus else 0.0
+        orders = WorkerOrders(
+            worker=action.worker,
+            pool=action.pool,
+            steps=self._chains[action.pool],
+            max_attempts=self._max_attempts,
+            threads=max(1, ceil(resources.cpus)),
+            environment={"CUDA_VISIBLE_DEVICES": ",".join(str(index) for index in action.placement.gpus)},
+            gpu_share=share,
+            memory_folder=self.folders.memory,
+            spill_folder=self.folders.spill,
+            failure_folder=self._failure_folder,
+            sys_path=tuple(sys.path),
+            preludes=tuple(module for module in _PRELUDES if module in sys.modules),
+        )
+        ours, theirs = self._context.Pipe()
+        process = self._context.Process(target=worker_main, args=(theirs, orders), name=f"penstock-{action.worker}")
+        with _without_main():
+            process.start()
+        theirs.close()
+        worker = LocalWorker(action.worker, action.pool, process, ours)
+        self._workers[worker.id] = worker
+        self._selector.register(ours, selectors.EVENT_READ, lambda: self._read(worker))
+        self._selector.register(process.sentinel, selectors.EVENT_READ, lambda: self._ended(worker))
+
+    def _send(self, worker: LocalWorker, message: ToWorker) -> None:
+        with suppress(BrokenPipeError, ConnectionResetError):  # it has died; its sentinel says so presently
+            send(worker.connection, message)
+
+    def _read(self, worker: LocalWorker) -> list[Event]:
+        events: list[Event] = []
+        try:
+            while not worker.connection.closed and _has_more(worker.connection):
+                events += self._translate(worker, receive(worker.connection))
+        except (EOFError, ConnectionResetError, pickle.UnpicklingError):
+            pass  # it has died, perhaps in mid-sentence
+        return events
+
+    def _translate(self, worker: LocalWorker, message: FromWorker) -> list[Event]:
+        match message:
+            case Ready():
+                return [WorkerReady(worker.id)]
+            case SetupFailed(reason):
+                worker.kill_reason = reason
+                return []
+            case Wants(batch, size):
+                return [CreditWanted(worker.id, batch, size)]
+            case Gives(batch, outputs):
+                return self._gives(worker, batch, outputs)
+            case Done(batch, outputs, seconds, resident, counters, rejections):
+                given = self._gives(worker, batch, outputs)
+                order = worker.batches.pop(batch)
+                self._books.count(worker.pool, counters)
+                self._books.done([self._stored[key] for key in order.items], rejections, probe=order.probe)
+                return [*given, BatchDone(worker.id, batch, seconds, resident)]
+            case Failed(batch, reason, counters):
+                worker.batches.pop(batch)
+                self._books.count(worker.pool, counters)
+                return [BatchFailed(worker.id, batch, reason)]
+
+    def _gives(self, worker: LocalWorker, batch: int, outputs: Sequence[Stored]) -> list[Event]:
+        """Note what a worker stored; of what a checkpoint has already, nothing goes on."""
+        is_source = worker.pool == 0 and not self._books.given_sources
+        wanted = [stored for stored in outputs if not (is_source and self._books.is_done(stored))]
+        for stored in outputs:
+            if stored not in wanted:
+                stored.remove()
+        last = worker.pool + 1 == len(self._plan.pools)
+        for stored in wanted:
+            if last:
+                self._books.result(stored)
+            else:
+                self._stored[item_key(worker.pool + 1, stored.id)] = stored
+        self._books.emitted(wanted, last=last)
+        entries = tuple(Output(stored.id, stored.order, stored.size, stored.rows) for stored in wanted)
+        return [Emitted(worker.id, batch, entries)] if entries else []
+
+    def _ended(self, worker: LocalWorker) -> list[Event]:
+        """Say how a process ended, after everything it had still said."""
+        if worker.id not in self._workers:
+            return []
+        events = self._read(worker)
+        worker.process.join()
+        del self._workers[worker.id]
+        self._selector.unregister(worker.connection)
+        self._selector.unregister(worker.process.sentinel)
+        worker.connection.close()
+        step, rows = self._last_crumb(worker)
+        if worker.ending:
+            return [*events, WorkerGone(worker.id)]
+        reason = worker.kill_reason or _how_it_ended(worker.process.exitcode)
+        return [*events, WorkerLost(worker.id, reason, step, rows)]
+
+    def _last_crumb(self, worker: LocalWorker) -> tuple[int | None, int]:
+        """Return where a worker was when it died: the step of its chain, and the rows there."""
+        path = self.folders.memory / f"crumb-{worker.id}"
+        try:
+            step, rows = CRUMB.unpack(path.read_bytes())
+        except (OSError, ValueError):
+            return None, 0
+        path.unlink(missing_ok=True)
+        return (step, rows) if step >= 0 else (None, 0)
+
+    def _look_at_workers(self) -> list[Event]:
+        """Kill workers that use more memory than their stages declared, or do not stop."""
+        self._next_look = self.now() + _LOOK_AT_MEMORY_EVERY_S
+        resident = 0
+        for worker in self._workers.values():
+            try:
+                used = int(psutil.Process(worker.process.pid).memory_info().rss)
+            except psutil.Error:
+                continue
+            resident += used
+            limit = self._limits[worker.pool]
+            if limit is not None and used > limit * GB and not worker.kill_reason:
+                worker.kill_reason = f"used {used / GB:.2f} GB of memory, more than its memory_gb={limit:g}"
+                worker.process.kill()
+            elif self.now() > worker.stop_by:
+                worker.process.kill()
+        self.peak_resident = max(self.peak_resident, resident)
+        return []
+
+    # -- tasks ---------------------------------------------------------------------------------------------
+
+    def _run(self, action: RunBatch) -> None:
+        worker = self._workers.get(action.worker)
+        if worker is None:
+            return
+        worker.batches[action.batch] = action
+        places = tuple(self._stored[key].place for key in action.items)
+        last = worker.pool + 1 == len(self._plan.pools)
+        spill = last or action.spill
+        self._send(
+            worker, Run(action.batch, places, action.credit, action.already, action.selections, action.probe, spill)
+        )
+
+    def _drop(self, key: str) -> None:
+        stored = self._stored.pop(key, None)
+        if stored is not None:
+            stored.remove()
+
+    def _dead_letter(self, action: DeadLetter) -> None:
+        stored = [self._stored[key] for key in action.items]
+        whole = action.rows is None
+        self._books.dead_letter(self._plan.pools[action.pool], stored, action, closes=whole)
+
+
+def _has_more(connection: Connection) -> bool:
+    """Tell whether something can be received, for a tenth of what ``poll`` costs."""
+    (count,) = _INT.unpack(fcntl.ioctl(connection.fileno(), termios.FIONREAD, bytes(_INT.size)))
+    return bool(count)
+
+
+def _pickled(pipeline: str, steps: Sequence[ProcessingStage[Any, Any]]) -> bytes:
+    try:
+        data: bytes = cloudpickle.dumps(tuple(steps))
+    except Exception as error:
+        names = ", ".join(f"'{step.name}'" for step in steps)
+        raise PlanError(
+            pipeline,
+            [
+                f"one of the stages {names} cannot be sent to a worker process: {type(error).__name__}: {error}. "
+                "Open files, locks and connections belong into setup(); or run with InlineExecutor()."
+            ],
+        ) from error
+    return data
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Start a process without running the user's script again in it.
+
+    The standard library imports the main module anew in every process it spawns, which would start the pipeline of a
+    script without an ``if __name__ == "__main__"`` once more. What workers need of it travels inside the pickle.
+    """
+    main = sys.modules["__main__"]
+    hidden: dict[str, Any] = {name: vars(main).pop(name) for name in ("__spec__", "__file__") if name in vars(main)}
+    main.__spec__ = None
+    try:
+        yield
+    finally:
+        vars(main).update(hidden)
+
+
+def _how_it_ended(exit_code: int | None) -> str:
+    if exit_code is None or exit_code >= 0:
+        return f"the worker process ended by itself with exit code {exit_code}"
+    name = signal.Signals(-exit_code).name
+    hint = " (out of memory, if nobody killed it on purpose)" if name == "SIGKILL" else ""
+    return f"the worker process was ended by {name}{hint}"

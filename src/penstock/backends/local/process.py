@@ -1,0 +1,269 @@
+"""The worker process: takes stored tasks, runs them through its chain, stores what comes out as far as credit goes."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import mmap
+import os
+import signal
+import struct
+import sys
+import time
+from collections import deque
+from dataclasses import dataclass
+from importlib import import_module
+from multiprocessing import forkserver
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import psutil
+
+from penstock.backends.local.messages import (
+    Done,
+    Failed,
+    FromWorker,
+    Gives,
+    Grant,
+    Ready,
+    Run,
+    SetupFailed,
+    Stop,
+    ToWorker,
+    Wants,
+    receive,
+    send,
+)
+from penstock.core.stage import ProcessingStage
+from penstock.core.task import Task
+from penstock.core.worker_info import NodeInfo, WorkerMetadata
+from penstock.errors import PenstockError
+from penstock.runtime.selection import rows_of
+from penstock.runtime.transport import Stored, dump_task, joined, load, size_of, store
+from penstock.runtime.worker import Worker
+
+CRUMB = struct.Struct("<qq")
+_PR_SET_PDEATHSIG = 1
+_GIVE_AT_MOST = 64
+_SMALL = 8192
+_LOOK_AT_MEMORY_EVERY_S = 0.25
+_KEPT_FAILURES = 20
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "RAYON_NUM_THREADS")
+
+
+@dataclass(frozen=True)
+class WorkerOrders:
+    """All a worker process is told when it starts."""
+
+    worker: str
+    pool: int
+    steps: bytes
+    max_attempts: int
+    threads: int
+    environment: dict[str, str]
+    gpu_share: float
+    memory_folder: Path
+    spill_folder: Path
+    failure_folder: Path
+    sys_path: tuple[str, ...]
+    # Modules that change what the user's own modules mean, to be imported before those.
+    preludes: tuple[str, ...]
+
+
+def worker_main(connection: Connection, orders: WorkerOrders) -> None:
+    """Live as a worker until told to stop, or until the driver is gone."""
+    _die_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the driver decides what it means
+    os.environ.update({variable: str(orders.threads) for variable in _THREADS} | orders.environment)
+    try:
+        _Process(connection, orders).live()
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        os._exit(0)  # the driver is gone, and with it everybody who could want an answer
+
+
+class _Process:
+    """One worker: its chain, its credit, and messages that came while it was busy."""
+
+    def __init__(self, connection: Connection, orders: WorkerOrders) -> None:
+        self._connection = connection
+        self._orders = orders
+        self._inbox: deque[ToWorker] = deque()
+        self._credit = 0
+        self._failures = 0
+        self._stored = 0
+        self._crumb = _open_crumb(orders.memory_folder / f"crumb-{orders.worker}")
+        self._myself = psutil.Process()
+        self._resident = 0
+        self._next_look = 0.0
+
+    def live(self) -> None:
+        try:
+            worker = self._set_up()
+        except Exception as error:
+            self._send(
+                SetupFailed(str(error) if isinstance(error, PenstockError) else f"{type(error).__name__}: {error}")
+            )
+            return
+        self._send(Ready())
+        while True:
+            message = self._inbox.popleft() if self._inbox else self._receive()
+            if isinstance(message, Stop):
+                break
+            if isinstance(message, Run):
+                self._run(worker, message)
+        worker.stop()
+
+    def _set_up(self) -> Worker:
+        orders = self._orders
+        sys.path[:] = list(dict.fromkeys([*orders.sys_path, *sys.path]))
+        for module in orders.preludes:
+            import_module(module)
+        steps: tuple[ProcessingStage[Any, Any], ...] = cloudpickle.loads(orders.steps)
+        _limit_threads(orders.threads)
+        _limit_gpu(orders.gpu_share)
+        worker = Worker(
+            steps, max_attempts=orders.max_attempts, on_step=self._leave_crumb, keep_failure=self._keep_failure
+        )
+        metadata = WorkerMetadata(orders.worker, orders.environment.get("CUDA_VISIBLE_DEVICES"))
+        self._prepare_node_once(worker, metadata)
+        worker.set_up(metadata)
+        return worker
+
+    def _prepare_node_once(self, worker: Worker, metadata: WorkerMetadata) -> None:
+        """Whoever comes first prepares the node for this pool; everybody else waits until that is done."""
+        mark = self._orders.memory_folder / f"prepared-{self._orders.pool}"
+        with mark.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not mark.exists():
+                worker.prepare_node(NodeInfo("this machine"), metadata)
+                mark.touch()
+
+    def _run(self, worker: Worker, order: Run) -> None:
+        start = time.perf_counter()
+        self._credit = order.credit
+        waited = 0.0
+        try:
+            tasks = [load(place) for place in order.places]
+            result = worker.run(tasks, order.selections)
+        except PenstockError as error:
+            self._send(Failed(order.batch, str(error), worker.take_counters()))
+            return
+        outputs: list[Stored] = []
+        for task in () if order.probe else result.outputs:
+            if task.task_id in order.already:
+                continue
+            parts = dump_task(task)
+            size = size_of(parts)
+            spill = order.spill
+            if size > self._credit and not spill:
+                self._give(order.batch, outputs)
+                asked_at = time.perf_counter()
+                spill = self._ask(order.batch, size)
+                waited += time.perf_counter() - asked_at
+            if not spill:
+                self._credit -= size
+            outputs.append(self._store(task, parts, size, spill=spill))
+            if len(outputs) >= _GIVE_AT_MOST:
+                self._give(order.batch, outputs)
+        counters = worker.take_counters()
+        if order.probe:
+            counters, rejections = [], []
+        else:
+            rejections = result.rejections
+        seconds = time.perf_counter() - start - waited
+        self._send(Done(order.batch, tuple(outputs), seconds, self._resident_bytes(), counters, rejections))
+
+    def _resident_bytes(self) -> int:
+        """Return the memory this process uses, looked up now and then: asking costs more than a small task."""
+        if time.monotonic() >= self._next_look:
+            self._next_look = time.monotonic() + _LOOK_AT_MEMORY_EVERY_S
+            self._resident = int(self._myself.memory_info().rss)
+        return self._resident
+
+    def _store(self, task: Task[Any], parts: list[Any], size: int, *, spill: bool) -> Stored:
+        place: str | bytes
+        if size <= _SMALL:
+            place = joined(parts)
+        else:
+            self._stored += 1
+            folder = self._orders.spill_folder if spill else self._orders.memory_folder
+            place = str(folder / f"{self._orders.worker}-{self._stored}")
+            store(parts, Path(place))
+        return Stored(task.task_id, task._order, task._sources, 0 if spill else size, rows_of(task), place)
+
+    def _give(self, batch: int, outputs: list[Stored]) -> None:
+        if outputs:
+            self._send(Gives(batch, tuple(outputs)))
+            outputs.clear()
+
+    def _ask(self, batch: int, size: int) -> bool:
+        """Ask for credit and wait until it is granted; return True if the output has to go to disk."""
+        self._send(Wants(batch, size - self._credit))
+        while True:
+            message = self._receive()
+            if isinstance(message, Grant):
+                self._credit += message.size
+                return message.spill
+            self._inbox.append(message)
+
+    def _keep_failure(self, step: ProcessingStage[Any, Any], task: Task[Any]) -> str:
+        """Keep what a stage failed on, and return what to type to see it fail."""
+        self._failures += 1
+        if self._failures > _KEPT_FAILURES:
+            return ""
+        self._orders.failure_folder.mkdir(parents=True, exist_ok=True)
+        path = self._orders.failure_folder / f"{self._orders.worker}-{self._failures}.pickle"
+        path.write_bytes(cloudpickle.dumps((step, task.compacted())))
+        return f"penstock reproduce {path}"
+
+    def _leave_crumb(self, step: int, rows: int) -> None:
+        CRUMB.pack_into(self._crumb, 0, step, rows)
+
+    def _send(self, message: FromWorker) -> None:
+        send(self._connection, message)
+
+    def _receive(self) -> ToWorker:
+        message: ToWorker = receive(self._connection)
+        return message
+
+
+def _open_crumb(path: Path) -> mmap.mmap:
+    path.write_bytes(CRUMB.pack(-1, 0))
+    with path.open("r+b") as stream:
+        return mmap.mmap(stream.fileno(), CRUMB.size)
+
+
+def _limit_threads(threads: int) -> None:
+    """Keep thread pools of libraries that are loaded already at what the worker declared."""
+    import pyarrow as pa
+
+    pa.set_cpu_count(max(1, threads))
+    pa.set_io_thread_count(max(1, threads))
+
+
+def _limit_gpu(share: float) -> None:
+    """Let this process allocate no more than its share of the one GPU it sees."""
+    if not 0 < share < 1:
+        return
+    try:
+        import torch
+    except ImportError:
+        return  # whatever uses the GPU here is not ours to limit
+    if torch.cuda.is_available():
+        torch.cuda.set_per_process_memory_fraction(share, 0)
+
+
+def _die_with_parent() -> None:
+    """Ask the kernel to end this process when the one that started it ends, however that happens.
+
+    That one is the fork server, which ends when nobody holds its lifeline any more: the driver does, and every process
+    it forked got a copy, so that it could fork in its turn. A busy worker that kept its copy would keep itself alive.
+    """
+    lifeline = forkserver._forkserver._forkserver_alive_fd  # type: ignore[attr-defined]
+    if lifeline is not None:
+        os.close(lifeline)
+        forkserver._forkserver._forkserver_alive_fd = None  # type: ignore[attr-defined]
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -1,0 +1,317 @@
+"""The executor that balances: every core and GPU of this machine, without being told how many workers a stage needs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from math import ceil
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import psutil
+
+from penstock.backends.local.backend import LocalBackend
+from penstock.backends.local.folders import shared_memory_free
+from penstock.backends.observe import pool_records, snapshot
+from penstock.core.cluster import Cluster
+from penstock.core.lineage import root_tasks
+from penstock.core.pipeline import Pipeline
+from penstock.core.sizes import parse_bytes
+from penstock.core.task import Task
+from penstock.errors import StageError, suggestion
+from penstock.monitor.live import LiveView
+from penstock.monitor.summary import RunSummary
+from penstock.plan.plan import Pool
+from penstock.runtime.books import Books
+from penstock.runtime.machine import GB, this_machine
+from penstock.runtime.opening import OpenRun, how_to_resume, open_run
+from penstock.runtime.selection import rows_of
+from penstock.runtime.transport import Stored, dump_task, store
+from penstock.schedule.events import Output, Tick
+from penstock.schedule.scheduler import Scheduler
+from penstock.schedule.state import PoolSpec, Settings, item_key
+
+_SHARE_OF_FREE_MEMORY = 0.4
+_SHOW_EVERY_S = 0.2
+_DEFAULTS: dict[str, Any] = {
+    "logging_interval": 60,
+    "ignore_failures": False,
+    "execution_mode": "streaming",
+    "cpu_allocation_percentage": 0.95,
+    "autoscale_interval_s": 180,
+}
+
+
+class StreamingExecutor:
+    """Runs a pipeline on every core and GPU of this machine, and decides itself how many workers each stage gets.
+
+    ``config`` holds the settings users know (``logging_interval``, ``ignore_failures``, ``execution_mode``,
+    ``cpu_allocation_percentage``, ``autoscale_interval_s``). ``memory_budget`` bounds the bytes between stages
+    ("4GiB"; default: a share of what is free). ``cpus``, ``gpus``, ``gpu_memory_gb`` are claimed instead of looked up.
+    With ``ignore_failures`` a run goes on past rows that cannot be processed, up to ``max_failed`` of them (a count,
+    or a share of all rows).
+    """
+
+    def __init__(
+        self,
+        config: dict[str, Any] | None = None,
+        *,
+        memory_budget: int | str | None = None,
+        spill_dir: str | None = None,
+        task_timeout_s: float | None = None,
+        max_retries: int = 2,
+        max_failed: float | None = None,
+        cpus: float | None = None,
+        gpus: int | None = None,
+        gpu_memory_gb: float | None = None,
+        run_dir: str | None = None,
+        show_progress: bool = True,
+    ) -> None:
+        self._config = {**_DEFAULTS, **_checked(config or {})}
+        self._budget = parse_bytes(memory_budget) if memory_budget is not None else None
+        self._spill_dir = spill_dir
+        self._timeout = task_timeout_s
+        self._max_attempts = max_retries + 1
+        self._max_failed = max_failed
+        self._claims = (cpus, gpus, gpu_memory_gb)
+        self._run_dir = run_dir
+        self._show_progress = show_progress
+        self.last_summary: RunSummary | None = None
+        # The most memory all workers together were seen to use in the last run.
+        self.peak_resident = 0
+
+    def execute(
+        self,
+        pipeline: Pipeline,
+        initial_tasks: Sequence[Task[Any]] | None = None,
+        checkpoint_path: str | Path | None = None,
+    ) -> list[Task[Any]]:
+        """Run the pipeline and return what its last stage gave, in the order of the input."""
+        cluster = self._cluster()
+        opened = open_run(pipeline, cluster, initial_tasks, checkpoint_path, self._run_dir)
+        run = _StreamingRun(self, opened, cluster)
+        try:
+            run.run(root_tasks(initial_tasks), given=initial_tasks is not None)
+        except KeyboardInterrupt:
+            print(how_to_resume(pipeline.name, run.books.sources_done, checkpoint_path), file=sys.stderr)
+            if opened.output is not None:
+                print(f"Written so far: {opened.output}", file=sys.stderr)
+            raise
+        finally:
+            opened.close()
+            self.last_summary = run.summary()
+            if opened.has_something_to_say:
+                opened.folder.write_summary(self.last_summary.to_dict())
+        if self._show_progress:
+            self.last_summary.print()
+        self._judge(run)
+        return run.books.results()
+
+    def _judge(self, run: _StreamingRun) -> None:
+        """Fail the run if it could not process what it should have."""
+        if run.scheduler.fatal is not None:
+            raise StageError(run.scheduler.fatal)
+        failed, first = run.books.failed, run.books.first_failure
+        if not failed or first is None or (self._config["ignore_failures"] and not self._too_many(run)):
+            return
+        again = f" To see it fail: {first.reproduce}" if first.reproduce else ""
+        raise StageError(
+            f"{failed} of the input could not be processed; everything else was. The first: {first.reason} "
+            f"(task {first.task_id}). All of them: {run.opened.folder.dead_letters}.{again} "
+            "To go on past such rows: config={'ignore_failures': True}."
+        )
+
+    def _too_many(self, run: _StreamingRun) -> bool:
+        if self._max_failed is None:
+            return False
+        rows = max((c.items_in for counters in run.books.counters for c in counters), default=0)
+        bound = self._max_failed * rows if 0 < self._max_failed < 1 else self._max_failed
+        return run.books.failed > bound
+
+    def _cluster(self) -> Cluster:
+        cluster = this_machine(*self._claims)
+        if self._claims[0] is not None:
+            return cluster
+        node = cluster.nodes[0]
+        # Whole cores: 95 % of two cores is two, of 128 it is 122.
+        return Cluster((replace(node, cpus=max(1, ceil(node.cpus * self._config["cpu_allocation_percentage"]))),))
+
+
+class _StreamingRun:
+    """One run: scheduler, backend, books and screen."""
+
+    def __init__(self, executor: StreamingExecutor, opened: OpenRun, cluster: Cluster) -> None:
+        config = executor._config
+        self.opened = opened
+        failure_folder = Path(_local_folder(opened, opened.plan.pipeline)) / "failures"
+        self.books = Books(opened.plan, opened.folder, opened.journal, failure_folder)
+        settings = Settings(
+            memory_budget=executor._budget or _default_budget(),
+            autoscale_interval_s=float(config["autoscale_interval_s"]),
+            max_attempts=executor._max_attempts,
+            batch_mode=config["execution_mode"] == "batch",
+        )
+        specs = [_spec(pool, executor._timeout) for pool in opened.plan.pools]
+        self.scheduler = Scheduler(specs, cluster, settings)
+        self._cluster = cluster
+        self._executor = executor
+        self._view = LiveView(opened.plan.pipeline, float(config["logging_interval"]), enabled=executor._show_progress)
+        self._started = time.monotonic()
+        self._seconds = 0.0
+
+    def run(self, roots: list[Task[Any]], *, given: bool) -> None:
+        """Run everything, and leave nothing behind."""
+        self.books.given_sources = given
+        backend = LocalBackend(
+            self.opened.plan,
+            self._cluster,
+            self.books,
+            max_attempts=self._executor._max_attempts,
+            failure_folder=self.books.failure_folder,
+            spill_dir=self._executor._spill_dir,
+        )
+        try:
+            with _interruptible(backend), self._view:
+                self._drive(backend, self._put(backend, roots, given=given))
+        finally:
+            backend.close()
+            self._executor.peak_resident = backend.peak_resident
+            self._seconds = time.monotonic() - self._started
+        if self.scheduler.stopping:
+            raise KeyboardInterrupt
+
+    def summary(self) -> RunSummary:
+        """Return the totals so far."""
+        scheduler, folder = self.scheduler, self.opened.folder
+        return RunSummary(
+            pipeline=self.opened.plan.pipeline,
+            counters=[counters for pool in self.books.counters for counters in pool],
+            seconds=self._seconds,
+            output=self.opened.output,
+            run_folder=folder.path,
+            dead_letters=folder.dead_letters if folder.num_dead_letters else None,
+            num_dead_letters=folder.num_dead_letters,
+            resumed=self.books.resumed,
+            pools=pool_records(scheduler, self.opened.plan),
+            plans=[asdict(record) for record in scheduler.plans],
+            peak_bytes=scheduler.credits.peak,
+            budget_bytes=scheduler.credits.budget,
+            failed=self.books.failed or None,
+        )
+
+    def _put(self, backend: LocalBackend, roots: list[Task[Any]], *, given: bool) -> list[Output]:
+        """Store the tasks a run begins with, less those that a checkpoint has."""
+        outputs = []
+        for number, task in enumerate(roots):
+            path = backend.folders.spill / f"root-{number}"
+            stored = Stored(task.task_id, task._order, task._sources, 0, rows_of(task), str(path))
+            if given and self.books.is_done(stored):
+                continue
+            store(dump_task(task), path)
+            backend.put(item_key(0, task.task_id), stored)
+            if given:
+                self.books.emitted([stored], last=False)
+            outputs.append(Output(task.task_id, task._order, 0, rows_of(task)))
+        return outputs
+
+    def _drive(self, backend: LocalBackend, outputs: list[Output]) -> None:
+        scheduler = self.scheduler
+        shown = 0.0
+        actions = scheduler.begin(backend.now(), outputs)
+        while True:
+            for action in actions:
+                backend.carry_out(action)
+            now = backend.now()
+            if now - shown >= _SHOW_EVERY_S:
+                shown = now
+                elapsed = now - self._started
+                self._view.update(snapshot(scheduler, self.opened.plan, elapsed, now, self.books.failed))
+            if scheduler.finished:
+                return
+            events = backend.wait(min(scheduler.wake_at(), now + _SHOW_EVERY_S))
+            actions = scheduler.handle(backend.now(), *(events or [Tick()]))
+
+
+def _spec(pool: Pool, timeout: float | None) -> PoolSpec:
+    """Turn a planned pool into what the scheduler has to know of it."""
+    spec = pool.stages[0].xenna_stage_spec()
+    lifetime, interval = spec.get("worker_max_lifetime_m"), spec.get("worker_restart_interval_m", 0)
+    return PoolSpec(
+        name=pool.name,
+        need=pool.resources,
+        batch_size=pool.batch_size,
+        workers=pool.num_workers,
+        barrier=any(stage.is_barrier for stage in pool.stages),
+        timeout_s=timeout,
+        max_tasks_per_worker=pool.stages[0].ray_stage_spec().get("max_calls_per_worker"),
+        max_lifetime_s=60.0 * lifetime if lifetime else None,
+        restart_interval_s=60.0 * (interval or 0),
+        max_resident_growth=_growth(pool, spec.get("worker_max_growth_gb")),
+    )
+
+
+def _growth(pool: Pool, asked_gb: float | None) -> int | None:
+    """Return by how much a worker may grow before it is replaced: as asked, or half of the memory it declared."""
+    gigabytes = asked_gb if asked_gb is not None else (pool.resources.memory_gb or 0.0) / 2
+    return int(gigabytes * GB) or None
+
+
+def _checked(config: dict[str, Any]) -> dict[str, Any]:
+    for key in config:
+        if key not in _DEFAULTS:
+            raise ValueError(
+                f"StreamingExecutor: unknown setting '{key}'; it has {', '.join(_DEFAULTS)}."
+                f"{suggestion(key, _DEFAULTS)}"
+            )
+    mode = config.get("execution_mode", "streaming")
+    if mode not in ("streaming", "batch"):
+        raise ValueError(f"StreamingExecutor: execution_mode={mode!r}; it is 'streaming' or 'batch'.")
+    return config
+
+
+def _default_budget() -> int:
+    """Take a share of the memory that is free, and no more than shared memory holds."""
+    free = int(psutil.virtual_memory().available)
+    return max(2**26, int(min(_SHARE_OF_FREE_MEMORY * free, 0.8 * shared_memory_free())))
+
+
+def _local_folder(opened: OpenRun, pipeline: str) -> str:
+    """Return a folder on this machine for what failed, beside the run folder if that is here."""
+    return opened.folder.path if "://" not in opened.folder.path else str(Path("penstock-runs") / pipeline)
+
+
+@contextmanager
+def _interruptible(backend: LocalBackend) -> Iterator[None]:
+    """Let Ctrl-C stop the sources first, and everything when it comes again."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    presses = 0
+
+    def on_interrupt(_number: int, _frame: FrameType | None) -> None:
+        nonlocal presses
+        presses += 1
+        if presses > 1:
+            raise KeyboardInterrupt
+        print("\nStopping: what runs is being finished. Ctrl-C again stops at once.", file=sys.stderr)
+        backend.ask_to_stop()
+
+    old_handler = signal.signal(signal.SIGINT, on_interrupt)
+    old_descriptor = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    backend.wake_on(reader)
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(old_descriptor)
+        signal.signal(signal.SIGINT, old_handler)
+        os.close(reader)
+        os.close(writer)

@@ -1,0 +1,47 @@
+"""``penstock reproduce``: see again what a stage failed on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from penstock.cli.options import debug_option
+
+
+@click.command("reproduce")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--show", is_flag=True, help="Only show the input, without running the stage on it.")
+@debug_option
+def command(file: Path, show: bool) -> None:
+    """Run the stage that failed on the input it failed on, in this process, with the whole traceback.
+
+    FILE is named in the dead-letter file of a run and in its error message. It holds the stage and the rows; it is a
+    pickle, so open only those of your own runs.
+
+    \b
+    Examples:
+      penstock reproduce clean/_penstock/failures/w3-1.pickle
+      python -m pdb -m penstock reproduce clean/_penstock/failures/w3-1.pickle
+    """
+    import cloudpickle
+
+    from penstock.core.worker_info import NodeInfo, WorkerMetadata
+    from penstock.runtime.selection import rows_of
+    from penstock.runtime.worker import Worker
+
+    steps, tasks = cloudpickle.loads(file.read_bytes())
+    steps = steps if isinstance(steps, tuple) else (steps,)
+    tasks = tasks if isinstance(tasks, list) else [tasks]
+    for task in tasks:
+        for row in range(min(rows_of(task), 3)):
+            click.echo(f"input: {task.excerpt(row)}")
+    if show:
+        return
+    worker = Worker(steps)
+    worker.start(NodeInfo("this machine"), WorkerMetadata("reproduce"))
+    try:
+        outputs = worker.run(tasks).outputs
+    finally:
+        worker.stop()
+    click.echo(f"It did not fail this time: {len(outputs)} tasks came out, {sum(t.num_items for t in outputs)} items.")

@@ -1,0 +1,131 @@
+"""A run at one moment as a table that fits the terminal: columns and rows that matter less go first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rich import box
+from rich.cells import cell_len
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from penstock.core.sizes import human_bytes
+from penstock.core.snapshot import PoolSnapshot, RunSnapshot
+from penstock.monitor.words import amount, duration, headline, held, percent
+
+# Between two columns: a blank, and the line between them, which is invisible.
+_GAP = 2
+# What the names may shrink to before a column goes: with this, eighty characters show every column.
+_SHORTEST_NAME = 16
+# The heading of the table, the line below it, and one line left free so that the terminal need not scroll.
+_OTHER_LINES = 3
+
+
+@dataclass(frozen=True)
+class _Column:
+    heading: str
+    cell: Callable[[PoolSnapshot], str]
+    # Room kept even when today's numbers are shorter, so that the table does not jump.
+    room: int
+
+
+def _eta(pool: PoolSnapshot) -> str:
+    if pool.remaining <= 0 and pool.done:
+        return "done"
+    if pool.eta_seconds is None:
+        return "–"
+    return "< 1 s" if pool.eta_seconds < 1 else duration(pool.eta_seconds)
+
+
+_COLUMNS = (
+    _Column("workers", lambda pool: f"{pool.ready}/{pool.wanted}", 7),
+    _Column("done", lambda pool: f"{pool.done:,}", 7),
+    _Column("items/s", lambda pool: amount(pool.items_per_second), 7),
+    _Column("queue", lambda pool: f"{pool.queue:,}", 5),
+    _Column("held", lambda pool: human_bytes(pool.held_bytes), 8),
+    _Column("busy", lambda pool: percent(pool.busy), 5),
+    _Column("ETA", _eta, 10),
+)
+# Which column goes first on a narrow terminal.
+_GO_IN_ORDER = ("held", "done", "ETA", "queue", "busy", "workers")
+
+
+def screen(title: str, snapshot: RunSnapshot, console: Console) -> RenderableType:
+    """Return all that a terminal shows of a run, no larger than the terminal is now."""
+    width, height = console.size
+    above = Text.assemble((title, "bold"), ": ", headline(snapshot))
+    below = Text(" · ").join(_footer(snapshot))
+    room = height - _OTHER_LINES - len(above.wrap(console, width)) - len(below.wrap(console, width))
+    shown = _most_telling(snapshot, max(1, room))
+    table = _table(shown, snapshot.bottleneck, width)
+    if len(shown) == len(snapshot.pools):
+        return Group(above, table, below)
+    more = Text(f"… and {len(snapshot.pools) - len(shown)} pools more", style="dim")
+    return Group(above, table, more, below)
+
+
+def _footer(snapshot: RunSnapshot) -> list[Text]:
+    parts = [
+        Text(held(snapshot)),
+        Text(f"elapsed {duration(snapshot.elapsed)}"),
+        Text(f"ETA {duration(snapshot.eta_seconds)}"),
+    ]
+    if snapshot.failed:
+        parts.append(Text(f"{snapshot.failed:,} failed", style="bold red"))
+    return parts
+
+
+def _most_telling(snapshot: RunSnapshot, room: int) -> list[PoolSnapshot]:
+    """Return the pools to show, in their order: of too many, those that still work hardest."""
+    pools = snapshot.pools
+    if len(pools) <= room:
+        return list(pools)
+
+    def telling(index: int) -> tuple[bool, bool, float]:
+        return pools[index].name == snapshot.bottleneck, pools[index].remaining > 0, pools[index].busy
+
+    kept = sorted(range(len(pools)), key=telling, reverse=True)[: max(1, room - 1)]
+    return [pools[index] for index in sorted(kept)]
+
+
+def _table(pools: Sequence[PoolSnapshot], bottleneck: str | None, width: int) -> Table:
+    longest = max(cell_len(text) for text in ("stages", *map(_label, pools)))
+    columns = _that_fit(pools, width - min(longest, _SHORTEST_NAME))
+    room = max(1, width - sum(_GAP + _width(column, pools) for column in columns))
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("stages", no_wrap=True, overflow="ellipsis", max_width=room)
+    for column in columns:
+        table.add_column(column.heading, justify="right", no_wrap=True, min_width=column.room)
+    for pool in pools:
+        name = _label(pool) if longest <= room else _shortened(pool.name, room)
+        style = "bold" if pool.name == bottleneck else "dim" if _eta(pool) == "done" else ""
+        table.add_row(Text(name), *(Text(column.cell(pool)) for column in columns), style=style)
+    return table
+
+
+def _label(pool: PoolSnapshot) -> str:
+    return pool.name if len(pool.stages) < 2 else f"{pool.name} ({len(pool.stages)} stages)"
+
+
+def _shortened(name: str, room: int) -> str:
+    # Both ends tell: a pool is named after its first and its last stage.
+    if cell_len(name) <= room:
+        return name
+    end = (room - 1) // 2
+    return f"{name[: room - 1 - end].rstrip(' …')}…{name[len(name) - end :].lstrip(' …')}"
+
+
+def _that_fit(pools: Sequence[PoolSnapshot], width: int) -> list[_Column]:
+    """Return the columns there is room for."""
+    columns = list(_COLUMNS)
+    for heading in _GO_IN_ORDER:
+        if sum(_GAP + _width(column, pools) for column in columns) <= width:
+            break
+        columns = [column for column in columns if column.heading != heading]
+    return columns
+
+
+def _width(column: _Column, pools: Sequence[PoolSnapshot]) -> int:
+    return max([column.room, *(cell_len(column.cell(pool)) for pool in pools)])

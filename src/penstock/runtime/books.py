@@ -1,0 +1,150 @@
+"""The books of a run: counts per stage, results, what was set aside, and which sources are complete."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+
+from penstock.core.counters import StageCounters
+from penstock.core.rejection import MAX_EXCERPT, Rejection
+from penstock.core.task import Task
+from penstock.plan.plan import Plan, Pool
+from penstock.runtime.completion import Completion, SourceRecord
+from penstock.runtime.selection import apply_selection, locate, rows_of
+from penstock.runtime.transport import Stored
+from penstock.schedule.actions import DeadLetter, Selection
+from penstock.storage.journal import Journal
+from penstock.storage.run_folder import RunFolder
+
+_KEPT_FAILURES = 20
+
+
+class Books:
+    """Keeps account of one run on the driver."""
+
+    def __init__(self, plan: Plan, folder: RunFolder, journal: Journal | None, failure_folder: Path) -> None:
+        self.counters = [
+            [StageCounters(part.name) for step in pool.steps for part in step.parts()] for pool in plan.pools
+        ]
+        self.failed = 0
+        self.first_failure: Rejection | None = None
+        self.sources_done = 0
+        self.sources_total = 0
+        self.resumed = 0
+        # Whether the user gave the tasks the run begins with, instead of a first stage that makes them.
+        self.given_sources = False
+        self._plan = plan
+        self._folder = folder
+        self._journal = journal
+        self.failure_folder = failure_folder
+        self._completion = Completion()
+        self._kept = 0
+        self._results: list[Task[Any]] = []
+
+    def results(self) -> list[Task[Any]]:
+        """Return what the last stage gave, in the order of the input."""
+        return sorted(self._results, key=lambda task: (task._order, task.task_id))
+
+    def count(self, pool: int, counters: Sequence[StageCounters]) -> None:
+        """Add what a worker counted."""
+        for total, counted in zip(self.counters[pool], counters, strict=False):
+            total.add(counted)
+
+    def is_done(self, stored: Stored) -> bool:
+        """Tell whether an earlier run has completed this source; if so, take its results over."""
+        self.sources_total += 1
+        if self._journal is None or stored.id not in self._journal.done:
+            return False
+        self._settle(self._journal.done[stored.id])
+        self.resumed += 1
+        return True
+
+    def emitted(self, outputs: Sequence[Stored], *, last: bool) -> None:
+        """Note tasks that are on their way now; those of the last pool are at their end."""
+        self._completion.enter(outputs)
+        if last:
+            self._completion.leave(outputs)
+
+    def result(self, stored: Stored) -> None:
+        """Take in one task that came out of the last pool."""
+        self._completion.output(stored.load())
+        stored.remove()
+
+    def done(self, inputs: Sequence[Stored], rejections: Sequence[Rejection], *, probe: bool) -> None:
+        """Note that a batch is finished: what it became has been noted before."""
+        if probe:
+            return
+        self._set_aside(inputs, rejections)
+        self._leave(inputs)
+
+    def dead_letter(self, pool: Pool, inputs: Sequence[Stored], letter: DeadLetter, *, closes: bool) -> None:
+        """Write down rows that killed their worker; with ``closes`` the whole batch is given up."""
+        tasks = [stored.load() for stored in inputs]
+        step = pool.steps[min(letter.step, len(pool.steps) - 1)]
+        rows = letter.rows if letter.rows is not None and letter.step == 0 else None
+        names = [part.name for part in step.parts()]
+        stage = names[0] if len(names) == 1 else f"{names[0]} … {names[-1]}"
+        rejections = []
+        for row in rows if rows is not None else range(len(tasks)):
+            task, position = locate(tasks, row) if rows is not None else (tasks[row], 0)
+            where = "" if letter.rows is None or rows is not None else f" (rows {list(letter.rows)[:10]} at that stage)"
+            rejections.append(
+                Rejection(
+                    stage=stage,
+                    reason=f"{letter.error}{where}",
+                    source=", ".join(task._metadata.get("source_files", [])[:3]),
+                    position=position if rows is not None else None,
+                    excerpt=task.excerpt(position)[:MAX_EXCERPT] if rows_of(task) > position else repr(task),
+                    task_id=task.task_id,
+                    failed=True,
+                    reproduce=self._keep(pool, tasks, letter),
+                )
+            )
+        self._set_aside(inputs, rejections)
+        if closes:
+            self._leave(inputs)
+
+    def _leave(self, inputs: Sequence[Stored]) -> None:
+        self._completion.leave([stored for stored in inputs if stored.sources])
+        self._commit()
+
+    def _set_aside(self, inputs: Sequence[Stored], rejections: Sequence[Rejection]) -> None:
+        if not rejections:
+            return
+        failures = [rejection for rejection in rejections if rejection.failed]
+        self.failed += len(failures)
+        self.first_failure = self.first_failure or next(iter(failures), None)
+        sources = next((stored.sources for stored in inputs if stored.sources), ())
+        if sources:
+            self._completion.reject(sources[0], rejections)
+        else:
+            self._folder.add_dead_letters(rejections)
+
+    def _keep(self, pool: Pool, tasks: Sequence[Task[Any]], letter: DeadLetter) -> str:
+        """Keep what killed a worker, and return what to type to see it again."""
+        self._kept += 1
+        if self._kept > _KEPT_FAILURES:
+            return ""
+        self.failure_folder.mkdir(parents=True, exist_ok=True)
+        path = self.failure_folder / f"lost-{self._kept}.pickle"
+        chosen = list(tasks)
+        if letter.rows is not None and letter.step == 0:
+            others = set(range(sum(rows_of(task) for task in tasks))) - set(letter.rows)
+            chosen = apply_selection(tasks, Selection(without=tuple(others)))
+        path.write_bytes(cloudpickle.dumps((pool.steps, chosen)))
+        return f"penstock reproduce {path}"
+
+    def _commit(self) -> None:
+        complete = self._completion.take_complete()
+        if complete and self._journal is not None:
+            self._journal.commit(complete)
+        for record in complete.values():
+            self._settle(record)
+
+    def _settle(self, record: SourceRecord) -> None:
+        self._folder.add_dead_letters(record.rejections)
+        self._results.extend(record.outputs)
+        self.sources_done += 1

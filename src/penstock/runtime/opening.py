@@ -1,0 +1,84 @@
+"""How every run begins, whoever runs it: plan, checkpoint, run folder, and a last look at the world."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock.core.cluster import Cluster
+from penstock.core.pipeline import Pipeline
+from penstock.core.task import Task
+from penstock.errors import OutputError, PlanError
+from penstock.plan.plan import Plan
+from penstock.runtime.fingerprint import fingerprint
+from penstock.runtime.planning import plan_pipeline
+from penstock.storage.journal import Journal
+from penstock.storage.run_folder import RunFolder, beside_output
+
+
+@dataclass
+class OpenRun:
+    """A run that may begin."""
+
+    plan: Plan
+    journal: Journal | None
+    folder: RunFolder
+    # Where the last writer writes, if there is one.
+    output: str | None
+    # Whether the run folder was chosen by the user, so that it is written even if there is little to say.
+    folder_asked_for: bool
+
+    def close(self) -> None:
+        """Close the files."""
+        self.folder.close()
+        if self.journal is not None:
+            self.journal.close()
+
+    @property
+    def has_something_to_say(self) -> bool:
+        """Whether a summary should be written."""
+        return self.output is not None or self.folder.num_dead_letters > 0 or self.folder_asked_for
+
+
+def open_run(
+    pipeline: Pipeline,
+    cluster: Cluster,
+    initial_tasks: Sequence[Task[Any]] | None,
+    checkpoint_path: str | Path | None,
+    run_dir: str | None,
+) -> OpenRun:
+    """Plan a run and open what it writes to; raise before anything was touched if it cannot run."""
+    plan = plan_pipeline(pipeline, cluster, initial_tasks, with_checkpoint=checkpoint_path is not None)
+    prints = fingerprint(plan.stages, initial_tasks)
+    journal = Journal(checkpoint_path, prints) if checkpoint_path is not None else None
+    output = next((path for stage in reversed(plan.stages) if (path := stage.writes_to()) is not None), None)
+    folder = RunFolder(run_dir) if run_dir else beside_output(output, pipeline.name)
+    run = OpenRun(plan, journal, folder, output, bool(run_dir))
+    try:
+        _before_run(plan, resuming=journal is not None and journal.resumed)
+        folder.clear()
+    except BaseException:
+        run.close()
+        raise
+    return run
+
+
+def how_to_resume(pipeline: str, done: int, checkpoint_path: str | Path | None) -> str:
+    """Say what a stopped run leaves behind."""
+    if checkpoint_path is None:
+        return f"'{pipeline}' stopped; {done} source tasks were complete. With a checkpoint_path it could be resumed."
+    return f"'{pipeline}' stopped; {done} source tasks are complete. Run it with checkpoint {checkpoint_path} to go on."
+
+
+def _before_run(plan: Plan, *, resuming: bool) -> None:
+    """Let every stage look at the world once; what it cannot live with stops the run before it starts."""
+    mistakes = []
+    for stage in plan.stages:
+        try:
+            stage.before_run(resuming=resuming)
+        except OutputError as error:
+            mistakes.append(f"stage '{stage.name}': {error}")
+    if mistakes:
+        raise PlanError(plan.pipeline, mistakes)

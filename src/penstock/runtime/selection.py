@@ -1,0 +1,54 @@
+"""Cutting tasks down to some of their rows, counted over several tasks in a row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from penstock.core.task import Task
+from penstock.schedule.actions import Selection
+
+
+def rows_of(task: Task[Any]) -> int:
+    """Return into how many pieces a task could be cut; 1 for one that cannot."""
+    return max(1, task.num_items) if type(task).select is not Task.select else 1
+
+
+def count_rows(tasks: Sequence[Task[Any]]) -> int:
+    """Return the rows of several tasks together."""
+    return sum(rows_of(task) for task in tasks)
+
+
+def apply_selection(tasks: Sequence[Task[Any]], selection: Selection) -> list[Task[Any]]:
+    """Return the tasks with only the selected rows; a task of which none is selected is left out.
+
+    >>> from penstock.testing import make_batch
+    >>> both = [make_batch(["a", "b"]), make_batch(["c", "d"])]
+    >>> [task.num_items for task in apply_selection(both, Selection(start=1, stop=3))]
+    [1, 1]
+    """
+    stop = count_rows(tasks) if selection.stop is None else selection.stop
+    wanted = set(range(selection.start, stop)) - set(selection.without)
+    selected: list[Task[Any]] = []
+    for task, first in _with_first_rows(tasks):
+        rows = [row - first for row in range(first, first + rows_of(task)) if row in wanted]
+        if len(rows) == rows_of(task):
+            selected.append(task)
+        elif rows and (part := task.select(rows)) is not None:
+            selected.append(part)
+    return selected
+
+
+def locate(tasks: Sequence[Task[Any]], row: int) -> tuple[Task[Any], int]:
+    """Return the task a row belongs to, and its number there."""
+    for task, first in _with_first_rows(tasks):
+        if first <= row < first + rows_of(task):
+            return task, row - first
+    raise IndexError(f"row {row} of {count_rows(tasks)}")
+
+
+def _with_first_rows(tasks: Sequence[Task[Any]]) -> Iterator[tuple[Task[Any], int]]:
+    first = 0
+    for task in tasks:
+        yield task, first
+        first += rows_of(task)

@@ -1,0 +1,109 @@
+"""What each pool asks for: from what is left to do and how fast it was seen to be, never from a made-up rate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import ceil
+
+from penstock.core.cluster import Cluster
+from penstock.schedule.allocate import Demand
+from penstock.schedule.pack import Space, packs
+from penstock.schedule.state import Pool, Settings
+
+# A task that runs for so many times the longest known one says something about its pool's speed before it ends.
+_PATIENCE = 2.0
+# For so long, or so many services, the others wait for a pool to be measured; then they take what there is.
+_HOLD_S = 10.0
+_HOLD_IN_SERVICES = 5.0
+
+
+def remaining_items(pools: Sequence[Pool]) -> list[float]:
+    """Return how many items are still to come through each pool, as far as anybody can tell."""
+    coming, result = 0.0, []
+    for pool in pools:
+        here = coming + pool.items
+        result.append(here)
+        coming = here * pool.estimate.fan_out
+    return result
+
+
+def demands_of(
+    pools: Sequence[Pool],
+    cluster: Cluster,
+    settings: Settings,
+    now: float,
+    elapsed: float,
+    *,
+    insist: bool = True,
+) -> list[Demand]:
+    """Return the demands of all pools; ``insist`` on fixed numbers of workers, or take them as upper bounds."""
+    demands = []
+    somewhere_upstream = False
+    for pool, work in zip(pools, remaining_items(pools), strict=True):
+        waits = (pool.spec.barrier or settings.batch_mode) and somewhere_upstream
+        somewhere_upstream = somewhere_upstream or pool.items > 0
+        known = all(upstream.estimate.items_in for upstream in pools[: pool.index])
+        if waits or (work == 0 and known) or not work:
+            demands.append(Demand(pool.spec.need, None, 0.0, least=0, most=0))
+            continue
+        # Until something upstream was measured nobody knows how much will come: the count is no bound then.
+        most = ceil(work / pool.spec.batch_size) if known else None
+        demands.append(_demand(pool, pools, work, most, now, insist=insist))
+    demands = _with_sole_users(demands, cluster)
+    longest = max((pool.estimate.rate.service_seconds for pool in pools), default=0.0)
+    return _held_back(pools, demands) if elapsed < max(_HOLD_S, _HOLD_IN_SERVICES * longest) else demands
+
+
+def _demand(pool: Pool, pools: Sequence[Pool], work: float, most: int | None, now: float, *, insist: bool) -> Demand:
+    fixed = pool.spec.workers
+    if fixed is not None:
+        most = fixed if most is None else min(fixed, most)
+    if pool.ceiling is not None:
+        most = pool.ceiling if most is None else min(pool.ceiling, most)
+    if fixed is not None and insist:
+        return Demand(pool.spec.need, None, work, least=most or 1, most=most or 1)
+    return Demand(pool.spec.need, _rate(pool, pools, now), work, least=1, most=most)
+
+
+def _rate(pool: Pool, pools: Sequence[Pool], now: float) -> float | None:
+    """Return the rate of a pool; where nothing has come out yet for long, what that says: it is no faster."""
+    rate = pool.rate(now)
+    if rate is not None or not pool.running:
+        return rate
+    age = pool.age_in_flight(now) / pool.running
+    longest = max((other.estimate.rate.service_seconds for other in pools), default=0.0)
+    return pool.spec.batch_size / age if 0 < _PATIENCE * longest < age else None
+
+
+def _is_unmeasured(demand: Demand) -> bool:
+    return demand.rate is None and demand.work > 0 and demand.least != demand.most
+
+
+def _held_back(pools: Sequence[Pool], demands: list[Demand]) -> list[Demand]:
+    """Let nobody grow at the cost of a pool that was not measured yet: it would have to give back at once."""
+    if not any(_is_unmeasured(demand) for demand in demands):
+        return demands
+    return [
+        replace(demand, least=max(1, pool.staffed), most=max(1, pool.staffed)) if demand.rate is not None else demand
+        for pool, demand in zip(pools, demands, strict=True)
+    ]
+
+
+def _with_sole_users(demands: list[Demand], cluster: Cluster) -> list[Demand]:
+    """Give a pool that was not measured yet every worker whose resource no other pool could use."""
+    growable = [i for i, demand in enumerate(demands) if demand.work > 0 and demand.least != demand.most]
+    for i in growable:
+        demand = demands[i]
+        rivals = [j for j in growable if j != i and demands[j].need.requires_gpu >= demand.need.requires_gpu]
+        if demand.rate is not None or rivals:
+            continue
+        if not packs(cluster, [(other.need, other.least) for other in demands]):
+            continue
+        space = Space.of(cluster)
+        for j, other in enumerate(demands):
+            if j != i:
+                space.place(other.need, other.least)
+        room = space.room_for(demand.need)
+        demands[i] = replace(demand, least=max(1, room if demand.most is None else min(room, demand.most)))
+    return demands

@@ -1,0 +1,98 @@
+"""Who works on what next: one queue per pool, the deepest pool first, work bound to a worker as late as can be."""
+
+from __future__ import annotations
+
+import heapq
+from math import ceil
+
+from penstock.schedule.actions import RunBatch
+from penstock.schedule.clock import clock_in
+from penstock.schedule.granting import has_credit, reserve, spill_one
+from penstock.schedule.state import MAX_AHEAD, Batch, Pool, Run, Worker
+from penstock.schedule.workforce import file_by_load
+
+# Tasks longer than that are not given ahead: the way of a message does not matter then.
+_SHORT_SECONDS = 0.1
+
+
+def dispatch(run: Run) -> None:
+    """Give work to free workers, and a little ahead where messages take long."""
+    for pool in reversed(run.pools):
+        if not (pool.waiting or pool.early or pool.retries):
+            continue
+        _give_to(run, pool, 0)
+        if not pool.idle:
+            for load in range(1, _batches_ahead(run, pool) + 1):
+                _give_to(run, pool, load)
+
+
+def is_runnable(run: Run, pool: Pool, *, with_credit: bool = True) -> bool:
+    """Tell whether a worker of this pool would find something to do, for which there is credit."""
+    return bool(pool.retries) or (_batch_length(run, pool) > 0 and (not with_credit or has_credit(run, pool, 1)))
+
+
+def unstick(run: Run) -> bool:
+    """If nothing moves and nothing is about to, let one thing through beyond the budget; False if that was no help."""
+    if run.busy or run.in_transition or spill_one(run):
+        return True
+    for pool in reversed(run.pools):
+        if pool.idle and (batch := _next_batch(run, pool, force=True)) is not None:
+            _give(run, pool, pool.workers[next(iter(pool.idle))], batch)
+            return True
+    return False
+
+
+def _give_to(run: Run, pool: Pool, load: int) -> None:
+    """Give one batch more to each worker that holds so many."""
+    workers = pool.by_load[load]
+    while workers and (batch := _next_batch(run, pool)) is not None:
+        _give(run, pool, pool.workers[next(iter(workers))], batch)
+
+
+def _give(run: Run, pool: Pool, worker: Worker, batch: Batch) -> None:
+    reserve(run, pool, batch)
+    worker.batches.append(batch)
+    if len(worker.batches) == 1:
+        clock_in(run, worker)
+    file_by_load(pool, worker)
+    credit = batch.charge.total if batch.charge is not None else 0
+    keys = tuple(item.key for item in batch.items)
+    already = frozenset(batch.emitted)
+    run.actions.append(RunBatch(worker.id, batch.id, keys, credit, already, batch.selections, batch.is_probe))
+
+
+def _batches_ahead(run: Run, pool: Pool) -> int:
+    """Return how many batches a worker holds beside the one it runs: to cover a message's way; none at the end."""
+    service = pool.estimate.rate.service_seconds
+    if not 0 < service < _SHORT_SECONDS or len(pool.waiting) <= len(pool.workers) * pool.spec.batch_size * 2:
+        return 0
+    return min(MAX_AHEAD, ceil(run.settings.round_trip_s / service))
+
+
+def _next_batch(run: Run, pool: Pool, *, force: bool = False) -> Batch | None:
+    if pool.retries:
+        return pool.retries.popleft()
+    count = _batch_length(run, pool)
+    if count == 0 or not (force or has_credit(run, pool, count)):
+        return None
+    run.batch_count += 1
+    return Batch(run.batch_count, pool.index, tuple(run.items[pool.pop()] for _ in range(count)))
+
+
+def _batch_length(run: Run, pool: Pool) -> int:
+    """Return how many items the next batch has: a full one, or the rest when no more can come."""
+    if run.waits_for_all(pool):
+        return 0
+    if pool.early:
+        _let_through(run, pool)
+    size = pool.spec.batch_size
+    if len(pool.waiting) >= size:
+        return size
+    return len(pool.waiting) if run.first_open >= pool.index else 0
+
+
+def _let_through(run: Run, pool: Pool) -> None:
+    """Take in what came early as far as nothing can come before it any more."""
+    frontier = run.frontiers[pool.index]
+    while pool.early and frontier.passed(pool.early[0][0]):
+        heapq.heappush(pool.waiting, heapq.heappop(pool.early))

@@ -1,0 +1,164 @@
+"""What becomes of work that failed: tried again, searched for the rows that are to blame, given up with a note.
+
+Only what a lost worker was running is suspect. What waited in front of it, what was on a node that went away, and what
+was stopped for the run's own reasons goes back to the queue as if nothing had happened.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import accumulate
+
+from penstock.schedule.actions import DeadLetter
+from penstock.schedule.clock import take_overdue
+from penstock.schedule.items import close, give_credit_back, running_batch
+from penstock.schedule.recovery import Recovery
+from penstock.schedule.state import Batch, Run, Status, Worker
+from penstock.schedule.workforce import end_batch, kill, remove
+
+# How often a batch may fail as a whole although every row of it passes alone.
+_MAX_FRUITLESS_SEARCHES = 2
+
+
+def worker_gone(run: Run, worker_id: str) -> None:
+    """Note that a worker has ended as it was told to."""
+    worker = remove(run, worker_id)
+    if worker is not None:
+        _requeue(run, worker.batches)
+
+
+def worker_lost(run: Run, worker_id: str, reason: str, step: int | None, rows: int) -> None:
+    """Note that a worker died: what it ran is suspect, and its pool wants another one."""
+    worker = remove(run, worker_id)
+    if worker is None:
+        return
+    if not worker.is_up and worker.status is Status.STARTING:
+        _setup_failed(run, worker, reason)
+    running = worker.batches.popleft() if worker.batches else None
+    _requeue(run, worker.batches)
+    if running is not None:
+        _attempt_failed(run, running, reason, step, rows)
+    if worker.is_staff:
+        run.ask_for_plan(f"a worker of '{run.pools[worker.pool].spec.name}' was lost")
+
+
+def node_lost(run: Run, name: str) -> None:
+    """Note that a machine is gone with all its workers; no batch is to blame for that."""
+    run.nodes.remove(name)
+    for worker in [worker for worker in run.workers.values() if worker.placement.node == name]:
+        remove(run, worker.id)
+        _requeue(run, worker.batches)
+    run.ask_for_plan(f"node '{name}' was lost")
+
+
+def batch_failed(run: Run, worker_id: str, batch_id: int, error: str) -> None:
+    """Note that a stage refuses a batch: trying again is no use, but a task must not suffer for its neighbour."""
+    batch = running_batch(run, worker_id, batch_id)
+    if batch is None:
+        return
+    end_batch(run, run.workers[worker_id])
+    give_credit_back(run, batch)
+    if batch.recovery is not None:
+        batch.recovery.failed(error, for_sure=True)
+        search_on(run, batch)
+    elif len(batch.items) > 1 and not batch.selections:
+        cuts = tuple(accumulate(item.rows for item in batch.items))
+        batch.recovery = Recovery(0, batch.rows, run.settings.max_attempts, error=error, cuts=cuts)
+        search_on(run, batch)
+    else:
+        _condemn(run, batch, error)
+
+
+def kill_overdue(run: Run) -> None:
+    """End workers whose batch takes longer than it may."""
+    for worker in take_overdue(run):
+        if worker.status is Status.STOPPING:
+            continue
+        reason = f"took longer than task_timeout_s={run.pools[worker.pool].spec.timeout_s:g}"
+        batches = kill(run, worker, reason)
+        running = batches.popleft()
+        _requeue(run, batches)
+        _attempt_failed(run, running, reason, None, 0)
+        run.ask_for_plan(f"a worker of '{run.pools[worker.pool].spec.name}' was killed: it {reason}")
+
+
+def search_on(run: Run, batch: Batch) -> None:
+    """Go on with the search inside a batch, or end it and do the work without what was found."""
+    recovery = batch.recovery
+    assert recovery is not None
+    if recovery.is_hopeless:
+        _condemn(run, batch, recovery.error)
+        return
+    probe = recovery.next_probe()
+    if probe is not None:
+        batch.selections = (*recovery.before, probe)
+        run.pools[batch.pool].retries.append(batch)
+        return
+    batch.recovery = None
+    batch.attempts = 0
+    batch.selections = recovery.verdict()
+    batch.fruitless_searches += not recovery.bad
+    if recovery.bad:
+        rows = tuple(sorted(recovery.bad))
+        run.dead += len(rows)
+        keys = tuple(item.key for item in batch.items)
+        run.actions.append(DeadLetter(keys, batch.pool, recovery.error, recovery.step, rows))
+    run.pools[batch.pool].retries.append(batch)
+
+
+def _attempt_failed(run: Run, batch: Batch, reason: str, step: int | None, rows: int) -> None:
+    """Try a batch again; after enough attempts, look for the rows that cannot be processed."""
+    give_credit_back(run, batch)
+    if batch.recovery is not None:
+        batch.recovery.failed(reason)
+        search_on(run, batch)
+        return
+    batch.attempts += 1
+    if batch.attempts < run.settings.max_attempts:
+        run.pools[batch.pool].retries.append(batch)
+        return
+    at = step or 0
+    earlier = [selection for selection in batch.selections if selection.step == at]
+    rows = batch.rows_at.setdefault(at, rows or batch.rows)
+    if rows <= 1 or batch.fruitless_searches >= _MAX_FRUITLESS_SEARCHES:
+        _condemn(run, batch, reason)
+        return
+    batch.recovery = Recovery(
+        at,
+        rows,
+        run.settings.max_attempts,
+        tuple(selection for selection in batch.selections if selection.step != at),
+        error=reason,
+        known=earlier[0].without if earlier else (),
+    )
+    search_on(run, batch)
+
+
+def _condemn(run: Run, batch: Batch, error: str) -> None:
+    """Give a whole batch up."""
+    keys = tuple(item.key for item in batch.items)
+    cut_out = sum(len(selection.without) for selection in batch.selections if not batch.is_probe)
+    run.dead += max(1, batch.rows - cut_out)
+    run.actions.append(DeadLetter(keys, batch.pool, error))
+    batch.recovery = None
+    close(run, batch)
+
+
+def _requeue(run: Run, batches: deque[Batch]) -> None:
+    """Put batches back that nobody is to blame for, where they were."""
+    for batch in reversed(batches):
+        give_credit_back(run, batch)
+        run.pools[batch.pool].retries.appendleft(batch)
+
+
+def _setup_failed(run: Run, worker: Worker, reason: str) -> None:
+    """Count it: a pool that never gets a worker ends the run, one that gets no more of them lives with what it has."""
+    pool = run.pools[worker.pool]
+    pool.setup_failures += 1
+    if pool.setup_failures < run.settings.max_attempts:
+        return
+    if any(other.is_up for other in pool.workers.values()):
+        pool.ceiling = max(1, pool.staffed - pool.starting)
+        pool.setup_failures = 0
+    elif not pool.starting:
+        run.fatal = run.fatal or f"workers of pool '{pool.spec.name}' cannot be set up: {reason}"

@@ -1,0 +1,134 @@
+"""Items on their way: they enter the queue of a pool, give others to the next one, and are consumed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.schedule.actions import DropItem
+from penstock.schedule.credit import Charge
+from penstock.schedule.events import Output
+from penstock.schedule.state import Batch, Item, Run, item_key
+
+
+def enqueue(run: Run, item: Item) -> None:
+    """Put an item into the queue of its pool."""
+    pool = run.pools[item.pool]
+    run.items[item.key] = item
+    pool.items += 1
+    if run.stopping and _is_source(run, item):
+        _abandon(run, item)
+        return
+    pool.push(item)
+    for index, frontier in run.frontiers.items():
+        if item.pool < index:
+            frontier.enter(item)
+    if pool.items == 1 and not pool.staffed and not run.waits_for_all(pool):
+        run.ask_for_plan(f"there is work for '{pool.spec.name}'")
+
+
+def running_batch(run: Run, worker_id: str, batch_id: int) -> Batch | None:
+    """Return the batch a worker is at, if it is the one it speaks of."""
+    worker = run.workers.get(worker_id)
+    if worker is None or not worker.batches or worker.batches[0].id != batch_id:
+        return None
+    return worker.batches[0]
+
+
+def take_outputs(run: Run, worker_id: str, batch_id: int, outputs: Sequence[Output]) -> None:
+    """Take in what a batch has given: each output once, however often the batch is tried."""
+    batch = running_batch(run, worker_id, batch_id)
+    if batch is None:
+        _refuse(run, worker_id, outputs)
+        return
+    pool = run.pools[batch.pool]
+    for output in outputs:
+        if output.id in batch.emitted:
+            continue
+        batch.emitted.add(output.id)
+        pool.estimate.outputs.observe(output.size)
+        if run.is_last(batch.pool):
+            run.results += 1
+            continue
+        charge = _charge(run, batch, output.size)
+        for index, frontier in run.frontiers.items():
+            if batch.pool < index:
+                for item in batch.items:
+                    frontier.advance(item, output.order)
+        enqueue(run, Item(output.id, output.order, batch.pool + 1, output.size, output.rows, charge))
+
+
+def close(run: Run, batch: Batch) -> None:
+    """Count a batch as done: its items are consumed."""
+    for item in batch.items:
+        run.pools[item.pool].done += 1
+        _forget(run, item)
+
+
+def abandon_sources(run: Run) -> None:
+    """Forget what has not been begun: what the run was to begin with, and what a source has listed."""
+    run.stopping = True
+    for pool in run.pools[:2]:
+        for queue in (pool.waiting, pool.early):
+            kept = []
+            for order, key in queue:
+                item = run.items[key]
+                if _is_source(run, item):
+                    _abandon(run, item)
+                else:
+                    kept.append((order, key))
+            queue[:] = sorted(kept)
+
+
+def note_completed_pools(run: Run) -> None:
+    """Move the point up to which nothing can come any more; items only ever move on to later pools."""
+    while run.first_open < len(run.pools) and not run.pools[run.first_open].items:
+        run.ask_for_plan(f"'{run.pools[run.first_open].spec.name}' has nothing left to do")
+        run.first_open += 1
+
+
+def give_credit_back(run: Run, batch: Batch) -> None:
+    """Release what a batch was granted and has not used."""
+    if batch.charge is not None:
+        run.credits.release(batch.charge)
+        batch.charge = None
+
+
+def _charge(run: Run, batch: Batch, size: int) -> Charge:
+    """Cut the charge for one output off what its batch was granted."""
+    run.credits.learn(batch.pool, size)
+    have = batch.charge or Charge(batch.pool)
+    if have.total < size:  # a backend stored more than it was granted: counted, never hidden
+        have = have.plus(run.credits.force(batch.pool, size - have.total))
+    charge, batch.charge = have.split(size)
+    return charge
+
+
+def _refuse(run: Run, worker_id: str, outputs: Sequence[Output]) -> None:
+    """Drop the late outputs of an attempt that was given up, unless the attempt after it has given them already."""
+    pool = run.pool_of.get(worker_id)
+    if pool is None or run.is_last(pool):
+        return
+    keys = [item_key(pool + 1, output.id) for output in outputs]
+    run.actions += [DropItem(key) for key in keys if key not in run.items]
+
+
+def _is_source(run: Run, item: Item) -> bool:
+    """Tell whether nothing has been done for an item yet except listing it."""
+    return item.pool == 0 or (item.pool == 1 and run.begins_with_root and len(item.order) == 2)
+
+
+def _abandon(run: Run, item: Item) -> None:
+    run.abandoned += 1
+    _forget(run, item)
+
+
+def _forget(run: Run, item: Item) -> None:
+    run.pools[item.pool].items -= 1
+    for index, frontier in run.frontiers.items():
+        if item.pool < index:
+            frontier.leave(item)
+    if item.charge is not None:
+        run.credits.release(item.charge)
+    del run.items[item.key]
+    run.actions.append(DropItem(item.key))
+    note_completed_pools(run)

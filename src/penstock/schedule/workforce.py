@@ -1,0 +1,174 @@
+"""Workers come and go: started where there is room, stopped when they have nothing left to do, replaced in time."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from penstock.schedule.actions import KillWorker, StartWorker, StopWorker
+from penstock.schedule.clock import clock_in, clock_out
+from penstock.schedule.pack import Placement
+from penstock.schedule.state import Batch, Pool, Run, Status, Worker
+
+
+def start_missing(run: Run) -> None:
+    """Start the workers that pools want and do not have, each at its place, as soon as that is free."""
+    if not run.may_start:
+        return
+    run.may_start = False
+    for pool in run.pools:
+        for placement in list(pool.places):
+            if pool.staffed < pool.wanted and run.nodes.take(pool.spec.need, placement):
+                pool.places.remove(placement)
+                _start(run, pool, placement)
+
+
+def _start(run: Run, pool: Pool, placement: Placement) -> Worker:
+    run.worker_count += 1
+    worker = Worker(f"w{run.worker_count}", pool.index, placement, run.now)
+    run.workers[worker.id] = pool.workers[worker.id] = worker
+    run.pool_of[worker.id] = pool.index
+    run.in_transition += 1
+    pool.staffed += 1
+    pool.starting += 1
+    run.actions.append(StartWorker(worker.id, pool.index, placement))
+    return worker
+
+
+def note_ready(run: Run, worker_id: str) -> None:
+    """Take a worker in that has been set up."""
+    worker = run.workers.get(worker_id)
+    if worker is None or worker.is_up:
+        return
+    pool = run.pools[worker.pool]
+    worker.is_up = True
+    worker.ready_at = run.now
+    run.in_transition -= 1
+    pool.starting -= 1
+    pool.estimate.started(run.now - worker.started_at)
+    pool.setup_failures = 0
+    if worker.status is Status.DRAINING:
+        stop(run, worker)
+    elif worker.status is Status.STARTING:
+        worker.status = Status.READY
+        file_by_load(pool, worker)
+    predecessor = run.workers.get(worker.replaces or "")
+    if predecessor is not None:
+        drain(run, predecessor)
+
+
+def remove(run: Run, worker_id: str) -> Worker | None:
+    """Forget a worker that is gone; what it was given is still on it, for the caller to pass on."""
+    worker = run.workers.pop(worker_id, None)
+    if worker is None:
+        return None
+    pool = run.pools[worker.pool]
+    del pool.workers[worker_id]
+    pool.staffed -= worker.is_staff
+    pool.starting -= not worker.is_up
+    run.in_transition -= not worker.is_up or worker.status is Status.STOPPING
+    if worker.batches:
+        clock_out(run, worker)
+    _take_off_file(pool, worker)
+    run.nodes.release(pool.spec.need, worker.placement)
+    run.may_start = True
+    if (predecessor := run.workers.get(worker.replaces or "")) is not None:
+        predecessor.is_replaced = False
+    return worker
+
+
+def drain(run: Run, worker: Worker) -> None:
+    """Let a worker end when it has done what it was given."""
+    if worker.status is Status.READY and not worker.batches:
+        stop(run, worker)
+    elif worker.is_staff:
+        _leave_staff(run, worker, Status.DRAINING)
+
+
+def stop(run: Run, worker: Worker) -> None:
+    """Stop a worker that has nothing to do."""
+    _leave_staff(run, worker, Status.STOPPING)
+    run.in_transition += 1
+    run.actions.append(StopWorker(worker.id))
+
+
+def kill(run: Run, worker: Worker, reason: str) -> deque[Batch]:
+    """End a worker in the middle of its work, and return what it was given."""
+    clock_out(run, worker)
+    batches, worker.batches = worker.batches, deque()
+    _leave_staff(run, worker, Status.STOPPING)
+    run.in_transition += 1
+    run.actions.append(KillWorker(worker.id, reason))
+    return batches
+
+
+def end_batch(run: Run, worker: Worker) -> None:
+    """Take the batch a worker has ended off its list, and see what it does now."""
+    pool = run.pools[worker.pool]
+    clock_out(run, worker)
+    worker.batches.popleft()
+    if worker.batches:
+        clock_in(run, worker)
+    elif worker.status is Status.DRAINING:
+        stop(run, worker)
+    file_by_load(pool, worker)
+
+
+def file_by_load(pool: Pool, worker: Worker) -> None:
+    """Keep the workers sorted by how much they hold; who waits, or is to go, is given nothing more."""
+    _take_off_file(pool, worker)
+    if worker.status is Status.READY and not worker.waits_for_credit:
+        worker.filed_under = len(worker.batches)
+        pool.by_load[worker.filed_under][worker.id] = None
+
+
+def recycle_if_due(run: Run, worker: Worker) -> None:
+    """Replace a worker that has lived, worked or grown too much: the new one first, if there is room for both."""
+    pool = run.pools[worker.pool]
+    if worker.status is not Status.READY or worker.is_replaced or not _has_served(run, worker):
+        return
+    coming_and_going = pool.starting + len(pool.workers) - pool.staffed
+    if coming_and_going >= max(1, pool.staffed - pool.needed):
+        return  # one after the other, so that there is no dip
+    if run.now - pool.last_recycled < pool.spec.restart_interval_s:
+        return
+    pool.last_recycled = run.now
+    placement = None if any(other.places for other in run.pools) else run.nodes.place(pool.spec.need)
+    if placement is None:
+        pool.places.append(worker.placement)  # its successor comes as soon as it has left
+        drain(run, worker)
+    else:
+        worker.is_replaced = True
+        _start(run, pool, placement).replaces = worker.id
+
+
+def shut_down(run: Run) -> None:
+    """Let every worker go: there is nothing left to do, or no way to do it."""
+    for pool in run.pools:
+        for worker_id in list(pool.wants):  # nobody would ever give it credit
+            kill(run, run.workers[worker_id], run.fatal or "the run ends")
+    if not run.shutting_down:
+        run.shutting_down = True
+        for worker in list(run.workers.values()):
+            drain(run, worker)
+
+
+def _has_served(run: Run, worker: Worker) -> bool:
+    spec = run.pools[worker.pool].spec
+    too_old = spec.max_lifetime_s is not None and run.now - worker.ready_at >= spec.max_lifetime_s
+    too_used = spec.max_tasks_per_worker is not None and worker.tasks_done >= spec.max_tasks_per_worker
+    growth = worker.resident_bytes - worker.first_resident_bytes
+    return too_old or too_used or (spec.max_resident_growth is not None and growth >= spec.max_resident_growth)
+
+
+def _leave_staff(run: Run, worker: Worker, status: Status) -> None:
+    pool = run.pools[worker.pool]
+    pool.staffed -= worker.is_staff
+    worker.status = status
+    _take_off_file(pool, worker)
+    run.may_start = True
+
+
+def _take_off_file(pool: Pool, worker: Worker) -> None:
+    if worker.filed_under is not None:
+        pool.by_load[worker.filed_under].pop(worker.id, None)
+        worker.filed_under = None

@@ -1,0 +1,69 @@
+"""What is said of a run when it is over."""
+
+from typing import Any
+
+import pytest
+
+from penstock.core.counters import StageCounters
+from penstock.monitor.summary import RunSummary
+
+POOLS: list[dict[str, Any]] = [{"name": "read"}, {"name": "clean", "bound_by": "CPUs"}]
+PLANS: list[dict[str, Any]] = [
+    {"at": 50.0, "reason": "start", "bottleneck": None, "applied": True},
+    {"at": 51.0, "reason": "first rates", "bottleneck": "clean", "applied": True},
+    {"at": 55.0, "reason": "it was time", "bottleneck": "clean", "applied": False},
+    {"at": 59.0, "reason": "the tail", "bottleneck": "read", "applied": True},
+]
+
+
+def summary(**changes: Any) -> RunSummary:
+    return RunSummary("p", [StageCounters("clean", tasks=2)], 10.0, **changes)
+
+
+def printed(summary: RunSummary, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    summary.print()
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    return shown.err.splitlines()
+
+
+def test_without_a_scheduler_nothing_is_added(capsys: pytest.CaptureFixture[str]) -> None:
+    assert not {"pools", "plans", "peak_bytes", "budget_bytes", "failed"} & summary().to_dict().keys()
+    assert not any("plan" in line or "bound by" in line for line in printed(summary(), capsys))
+
+
+def test_what_the_scheduler_did_is_in_the_data() -> None:
+    given = {"pools": POOLS, "plans": PLANS, "peak_bytes": 0, "budget_bytes": 4_000_000_000, "failed": 0}
+    data = summary(**given).to_dict()
+    assert {key: data[key] for key in given} == given
+
+
+def test_the_closing_line_tells_memory_plans_and_the_bottleneck_of_most_of_the_run(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lines = printed(
+        summary(pools=POOLS, plans=PLANS, peak_bytes=1_200_000_000, budget_bytes=4_000_000_000, failed=1), capsys
+    )
+    assert lines[-2:] == [
+        "1 item failed in every attempt.",
+        "At most 1.2 GB of the 4.0 GB budget was in flight; 3 plans; bound by 'clean' on CPUs.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ({"peak_bytes": 12}, "At most 12 B was in flight."),
+        ({"plans": PLANS[:1]}, "1 plan."),
+        ({"plans": [{"bottleneck": "read"}]}, "1 plan; bound by 'read'."),
+        ({"plans": []}, "0 plans."),
+    ],
+)
+def test_the_closing_line_says_what_is_known(
+    given: dict[str, Any], line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert printed(summary(pools=POOLS, **given), capsys)[-1] == line
+
+
+def test_pools_alone_give_no_closing_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed(summary(pools=POOLS), capsys) == printed(summary(), capsys)
