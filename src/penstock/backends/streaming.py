@@ -100,7 +100,7 @@ class StreamingExecutor:
         try:
             run.run(root_tasks(initial_tasks), given=initial_tasks is not None)
         except KeyboardInterrupt:
-            print(how_to_resume(pipeline.name, run.books.sources_done, checkpoint_path), file=sys.stderr)
+            print(how_to_resume(pipeline.name, run.books.settlement.sources_done, checkpoint_path), file=sys.stderr)
             if opened.output is not None:
                 print(f"Written so far: {opened.output}", file=sys.stderr)
             raise
@@ -112,7 +112,7 @@ class StreamingExecutor:
         if self._show_progress:
             self.last_summary.print()
         self._judge(run)
-        return run.books.results()
+        return run.books.settlement.results()
 
     def _judge(self, run: _StreamingRun) -> None:
         """Fail the run if it could not process what it should have."""
@@ -198,7 +198,7 @@ class _StreamingRun:
             run_folder=folder.path,
             dead_letters=folder.dead_letters if folder.num_dead_letters else None,
             num_dead_letters=folder.num_dead_letters,
-            resumed=self.books.resumed,
+            resumed=self.books.settlement.resumed,
             pools=pool_records(scheduler, self.opened.plan),
             plans=[asdict(record) for record in scheduler.plans],
             peak_bytes=scheduler.credits.peak,
@@ -212,7 +212,7 @@ class _StreamingRun:
         for number, task in enumerate(roots):
             path = backend.folders.spill / f"root-{number}"
             stored = Stored(task.task_id, task._order, task._sources, 0, rows_of(task), str(path))
-            if given and self.books.is_done(stored):
+            if given and self.books.settlement.is_done(stored.id):
                 continue
             store(dump_task(task), path)
             backend.put(item_key(0, task.task_id), stored)

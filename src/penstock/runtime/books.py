@@ -12,8 +12,8 @@ from penstock.core.counters import StageCounters
 from penstock.core.rejection import MAX_EXCERPT, Rejection
 from penstock.core.task import Task
 from penstock.plan.plan import Plan, Pool
-from penstock.runtime.completion import Completion, SourceRecord
 from penstock.runtime.selection import apply_selection, locate, rows_of
+from penstock.runtime.settlement import Settlement
 from penstock.runtime.transport import Stored
 from penstock.schedule.actions import DeadLetter, Selection
 from penstock.storage.journal import Journal
@@ -31,46 +31,29 @@ class Books:
         ]
         self.failed = 0
         self.first_failure: Rejection | None = None
-        self.sources_done = 0
-        self.sources_total = 0
-        self.resumed = 0
         # Whether the user gave the tasks the run begins with, instead of a first stage that makes them.
         self.given_sources = False
         self._plan = plan
         self._folder = folder
-        self._journal = journal
         self.failure_folder = failure_folder
-        self._completion = Completion()
+        self.settlement = Settlement(folder, journal)
+        self._on_its_way = self.settlement.on_its_way
         self._kept = 0
-        self._results: list[Task[Any]] = []
-
-    def results(self) -> list[Task[Any]]:
-        """Return what the last stage gave, in the order of the input."""
-        return sorted(self._results, key=lambda task: (task._order, task.task_id))
 
     def count(self, pool: int, counters: Sequence[StageCounters]) -> None:
         """Add what a worker counted."""
         for total, counted in zip(self.counters[pool], counters, strict=False):
             total.add(counted)
 
-    def is_done(self, stored: Stored) -> bool:
-        """Tell whether an earlier run has completed this source; if so, take its results over."""
-        self.sources_total += 1
-        if self._journal is None or stored.id not in self._journal.done:
-            return False
-        self._settle(self._journal.done[stored.id])
-        self.resumed += 1
-        return True
-
     def emitted(self, outputs: Sequence[Stored], *, last: bool) -> None:
         """Note tasks that are on their way now; those of the last pool are at their end."""
-        self._completion.enter(outputs)
+        self._on_its_way.enter(outputs)
         if last:
-            self._completion.leave(outputs)
+            self._on_its_way.leave(outputs)
 
     def result(self, stored: Stored) -> None:
         """Take in one task that came out of the last pool."""
-        self._completion.output(stored.load())
+        self._on_its_way.output(stored.load())
         stored.remove()
 
     def done(self, inputs: Sequence[Stored], rejections: Sequence[Rejection], *, probe: bool) -> None:
@@ -108,8 +91,8 @@ class Books:
             self._leave(inputs)
 
     def _leave(self, inputs: Sequence[Stored]) -> None:
-        self._completion.leave([stored for stored in inputs if stored.sources])
-        self._commit()
+        self._on_its_way.leave([stored for stored in inputs if stored.sources])
+        self.settlement.commit()
 
     def _set_aside(self, inputs: Sequence[Stored], rejections: Sequence[Rejection]) -> None:
         if not rejections:
@@ -119,7 +102,7 @@ class Books:
         self.first_failure = self.first_failure or next(iter(failures), None)
         sources = next((stored.sources for stored in inputs if stored.sources), ())
         if sources:
-            self._completion.reject(sources[0], rejections)
+            self._on_its_way.reject(sources[0], rejections)
         else:
             self._folder.add_dead_letters(rejections)
 
@@ -136,15 +119,3 @@ class Books:
             chosen = apply_selection(tasks, Selection(without=tuple(others)))
         path.write_bytes(cloudpickle.dumps((pool.steps, chosen)))
         return f"penstock reproduce {path}"
-
-    def _commit(self) -> None:
-        complete = self._completion.take_complete()
-        if complete and self._journal is not None:
-            self._journal.commit(complete)
-        for record in complete.values():
-            self._settle(record)
-
-    def _settle(self, record: SourceRecord) -> None:
-        self._folder.add_dead_letters(record.rejections)
-        self._results.extend(record.outputs)
-        self.sources_done += 1

@@ -22,9 +22,9 @@ from penstock.errors import PenstockError, suggestion
 from penstock.monitor.progress import Progress
 from penstock.monitor.summary import RunSummary
 from penstock.plan.plan import Pool
-from penstock.runtime.completion import Completion, SourceRecord
 from penstock.runtime.machine import this_machine
 from penstock.runtime.opening import OpenRun, how_to_resume, open_run
+from penstock.runtime.settlement import Settlement
 from penstock.runtime.worker import Worker
 
 _CONFIG_KEYS = ("logging_interval",)
@@ -97,16 +97,13 @@ class _InlineRun:
 
     def __init__(self, opened: OpenRun, progress: Progress) -> None:
         self._plan = plan = opened.plan
-        self._journal = opened.journal
         self._folder = opened.folder
+        self._settlement = Settlement(opened.folder, opened.journal)
+        self._on_its_way = self._settlement.on_its_way
         self._progress = progress
         # The user's own stages are never run: a copy is, so that a second run starts from the same.
         self._workers = [Worker(copy.deepcopy(pool.steps)) for pool in plan.pools]
-        self._completion = Completion()
-        self._outputs: list[Task[Any]] = []
         self._started_at = time.monotonic()
-        self.sources_done = 0
-        self._resumed = 0
 
     def run(self, roots: list[Task[Any]], *, initial_are_sources: bool) -> list[Task[Any]]:
         """Run every task to the end."""
@@ -129,7 +126,7 @@ class _InlineRun:
                 _stop_all(started)
             raise
         _stop_all(started)
-        return sorted(self._outputs, key=lambda task: (task._order, task.task_id))
+        return self._settlement.results()
 
     def summary(self, output: str | None) -> RunSummary:
         """Return the totals so far."""
@@ -141,7 +138,7 @@ class _InlineRun:
             run_folder=self._folder.path,
             dead_letters=self._folder.dead_letters if self._folder.num_dead_letters else None,
             num_dead_letters=self._folder.num_dead_letters,
-            resumed=self._resumed,
+            resumed=self._settlement.resumed,
         )
 
     def _run_sources(self, sources: list[Task[Any]], pools: list[tuple[Pool, Worker]]) -> None:
@@ -150,19 +147,26 @@ class _InlineRun:
         for pool, worker in pools:
             stream = self._through(pool, worker, stream)
         for tasks in stream:
-            self._completion.finish(tasks)
+            self._on_its_way.finish(tasks)
             self._commit()
         self._commit()
 
     def _fresh(self, sources: list[Task[Any]]) -> Iterator[Task[Any]]:
         """Give out the sources that an earlier run did not complete; of the others, take the results."""
         for source in sources:
-            if self._journal is not None and source.task_id in self._journal.done:
-                self._settle(self._journal.done[source.task_id])
-                self._resumed += 1
+            if self._settlement.is_done(source.task_id):
                 continue
-            self._completion.enter([source])
+            self._on_its_way.enter([source])
             yield source
+
+    def _commit(self) -> None:
+        self._settlement.commit()
+        self._progress.update(self.sources_done, self._workers[-1].counters)
+
+    @property
+    def sources_done(self) -> int:
+        """How many source tasks are complete."""
+        return self._settlement.sources_done
 
     def _through(self, pool: Pool, worker: Worker, stream: Iterator[list[Task[Any]]]) -> Iterator[list[Task[Any]]]:
         waiting: list[Task[Any]] = []
@@ -178,24 +182,10 @@ class _InlineRun:
         # A stage may change a task in place and hand it on: remember where each came from before that.
         origins = [copy.copy(task) for task in tasks]
         result = worker.run(tasks)
-        self._completion.reject(origins[0]._sources[0], result.rejections)
-        self._completion.enter(result.outputs)
-        self._completion.leave(origins)
+        self._on_its_way.reject(origins[0]._sources[0], result.rejections)
+        self._on_its_way.enter(result.outputs)
+        self._on_its_way.leave(origins)
         return result.outputs
-
-    def _commit(self) -> None:
-        """Settle what has become complete, and remember it if there is a checkpoint."""
-        complete = self._completion.take_complete()
-        if complete and self._journal is not None:
-            self._journal.commit(complete)
-        for record in complete.values():
-            self._settle(record)
-
-    def _settle(self, record: SourceRecord) -> None:
-        self._folder.add_dead_letters(record.rejections)
-        self._outputs.extend(record.outputs)
-        self.sources_done += 1
-        self._progress.update(self.sources_done, self._workers[-1].counters)
 
 
 def _stop_all(workers: list[Worker]) -> None:

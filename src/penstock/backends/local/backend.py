@@ -271,7 +271,7 @@ class LocalBackend:
     def _gives(self, worker: LocalWorker, batch: int, outputs: Sequence[Stored]) -> list[Event]:
         """Note what a worker stored; of what a checkpoint has already, nothing goes on."""
         is_source = worker.pool == 0 and not self._books.given_sources
-        wanted = [stored for stored in outputs if not (is_source and self._books.is_done(stored))]
+        wanted = [stored for stored in outputs if not (is_source and self._books.settlement.is_done(stored.id))]
         for stored in outputs:
             if stored not in wanted:
                 stored.remove()
