@@ -98,7 +98,7 @@ def main() -> None:
     """Measure, and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", type=int, default=400)
-    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=400)
     parser.add_argument("--gpu-memory-gb", type=float, default=60.0)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -63,6 +63,11 @@ def test_the_commands_of_the_readme(crawl: Path) -> None:
         assert done.returncode == 0, (words, done.stderr)
 
 
+def test_the_settings_of_the_running_guide() -> None:
+    [block] = blocks("docs/running.md", "python")
+    exec(compile(block, "running.md", "exec"), {"__name__": "running"})
+
+
 def test_the_filter_of_the_contributing_guide() -> None:
     namespace: dict[str, object] = {"__name__": "contributing"}
     for block in blocks("CONTRIBUTING.md", "python"):
