@@ -67,3 +67,18 @@ def test_the_closing_line_says_what_is_known(
 
 def test_pools_alone_give_no_closing_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed(summary(pools=POOLS), capsys) == printed(summary(), capsys)
+
+
+def documents(stage: str, before: int, after: int) -> StageCounters:
+    return StageCounters(stage, 1, before, after, noun_in="documents", noun_out="documents")
+
+
+def test_kept_and_dropped_are_told_where_stages_only_drop(capsys: pytest.CaptureFixture[str]) -> None:
+    counters = [documents("short", 10, 8), documents("odd", 8, 5)]
+    lines = printed(RunSummary("p", counters, 1.0), capsys)
+    assert "Read 10 documents, kept 5 (50.0%), dropped 5: 3 by odd; 2 by short." in lines
+
+
+def test_kept_means_nothing_where_a_stage_makes_documents(capsys: pytest.CaptureFixture[str]) -> None:
+    counters = [documents("split", 10, 100), documents("odd", 100, 60)]
+    assert not any("kept" in line for line in printed(RunSummary("p", counters, 1.0), capsys))
