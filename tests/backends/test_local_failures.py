@@ -92,15 +92,14 @@ def letters(tmp_path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def shared_memory() -> set[str]:
-    return {path.name for path in Path("/dev/shm").iterdir() if "penstock" in path.name}
+def shared_memory(pid: int) -> list[str]:
+    return [path.name for path in Path("/dev/shm").iterdir() if path.name.startswith(f"penstock-{pid}-")]
 
 
 @pytest.fixture(autouse=True)
 def nothing_is_left_behind() -> Any:
-    before = shared_memory()
     yield
-    assert shared_memory() <= before
+    assert shared_memory(os.getpid()) == []
     assert [p for p in psutil.Process().children(recursive=True) if p.name().startswith("penstock")] == []
 
 
@@ -246,15 +245,15 @@ def test_ctrl_c_twice_stops_at_once(tmp_path: Path) -> None:
 
 
 def test_a_killed_driver_leaves_no_process_and_no_memory(tmp_path: Path) -> None:
-    before = shared_memory()
     process = start_script(tmp_path)
+    assert len(shared_memory(process.pid)) == 1
     family = psutil.Process(process.pid).children(recursive=True)
     assert len(family) >= 3
     process.kill()
     process.communicate()
     _, alive = psutil.wait_procs(family, timeout=20)
     assert alive == []
-    assert shared_memory() <= before
+    assert shared_memory(process.pid) == []
 
 
 def test_random_kills_leave_the_output_as_it_would_have_been(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def pool_records(scheduler: Scheduler, plan: Plan) -> list[dict[str, Any]]:
 def _pool(scheduler: Scheduler, pool: Pool, plan: Plan, remaining: float, now: float) -> PoolSnapshot:
     ready = sum(worker.status is Status.READY for worker in pool.workers.values())
     busy = sum(bool(worker.batches) and not worker.waits_for_credit for worker in pool.workers.values())
-    rate = (pool.estimate.rate.rate([pool.age_in_flight(now)]) or 0.0) * busy
+    rate = (pool.rate(now) or 0.0) * busy
     edges = scheduler.credits.edges
     held = edges[pool.index - 1] if 0 < pool.index <= len(edges) else None
     return PoolSnapshot(
@@ -67,7 +67,7 @@ def _pool(scheduler: Scheduler, pool: Pool, plan: Plan, remaining: float, now: f
         ready=ready,
         wanted=pool.wanted if remaining else 0,
         items_per_second=rate,
-        queue=len(pool.waiting),
+        queue=pool.queued,
         held_bytes=0 if held is None else held.held_private + held.held_shared,
         busy=busy / len(pool.workers) if pool.workers else 0.0,
         done=pool.done,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from penstock.schedule.pack import Placement
+from penstock.schedule.nodes import Placement
 
 
 class Selection(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import ceil
+from math import ceil, inf
 
 from penstock.core.cluster import Cluster
 from penstock.schedule.allocate import Demand
@@ -13,9 +13,9 @@ from penstock.schedule.state import Pool, Settings
 
 # A task that runs for so many times the longest known one says something about its pool's speed before it ends.
 _PATIENCE = 2.0
-# For so long, or so many services, the others wait for a pool to be measured; then they take what there is.
 _HOLD_S = 10.0
 _HOLD_IN_SERVICES = 5.0
+_MAX_START_UP_S = 60.0
 
 
 def remaining_items(pools: Sequence[Pool]) -> list[float]:
@@ -43,7 +43,7 @@ def demands_of(
     for pool, work in zip(pools, remaining_items(pools), strict=True):
         waits = (pool.spec.barrier or settings.batch_mode) and somewhere_upstream
         somewhere_upstream = somewhere_upstream or pool.items > 0
-        known = all(upstream.estimate.items_in for upstream in pools[: pool.index])
+        known = all(upstream.estimate.knows_fan_out for upstream in pools[: pool.index])
         if waits or (work == 0 and known) or not work:
             demands.append(Demand(pool.spec.need, None, 0.0, least=0, most=0))
             continue
@@ -51,8 +51,7 @@ def demands_of(
         most = ceil(work / pool.spec.batch_size) if known else None
         demands.append(_demand(pool, pools, work, most, now, insist=insist))
     demands = _with_sole_users(demands, cluster)
-    longest = max((pool.estimate.rate.service_seconds for pool in pools), default=0.0)
-    return _held_back(pools, demands) if elapsed < max(_HOLD_S, _HOLD_IN_SERVICES * longest) else demands
+    return _held_back(pools, demands) if elapsed < _hold_seconds(pools, elapsed) else demands
 
 
 def _demand(pool: Pool, pools: Sequence[Pool], work: float, most: int | None, now: float, *, insist: bool) -> Demand:
@@ -80,6 +79,13 @@ def _is_unmeasured(demand: Demand) -> bool:
     return demand.rate is None and demand.work > 0 and demand.least != demand.most
 
 
+def _hold_seconds(pools: Sequence[Pool], elapsed: float) -> float:
+    """Return how long others wait for a pool to be measured; then they take what there is."""
+    service = max((pool.estimate.rate.service_seconds for pool in pools), default=0.0)
+    start_up = max((pool.estimate.start_up_seconds or (pool.starting and elapsed) for pool in pools), default=0.0)
+    return max(_HOLD_S, _HOLD_IN_SERVICES * service) + min(_MAX_START_UP_S, start_up)
+
+
 def _held_back(pools: Sequence[Pool], demands: list[Demand]) -> list[Demand]:
     """Let nobody grow at the cost of a pool that was not measured yet: it would have to give back at once."""
     if not any(_is_unmeasured(demand) for demand in demands):
@@ -105,5 +111,7 @@ def _with_sole_users(demands: list[Demand], cluster: Cluster) -> list[Demand]:
             if j != i:
                 space.place(other.need, other.least)
         room = space.room_for(demand.need)
-        demands[i] = replace(demand, least=max(1, room if demand.most is None else min(room, demand.most)))
+        # One item and nothing measured is a source that nobody has asked yet: there is no telling what it will give.
+        most = inf if demand.most is None and demand.work <= 1 else demand.most or ceil(demand.work)
+        demands[i] = replace(demand, least=max(1, int(min(room, most))))
     return demands

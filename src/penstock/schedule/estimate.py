@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import log, sqrt
+from typing import NamedTuple
 
 _MIN_HALF_LIFE_S = 15.0
 _HALF_LIFE_IN_SERVICES = 20.0
@@ -22,6 +23,7 @@ _SHIFT_THRESHOLD = 12.0
 # Below that it is mere noise: what was seen until then belongs to the time before.
 _NOISE = 3.0
 _LARGEST_EXCESS = 3.0
+_FEW_WITNESSES = 8
 _LEAST_SPREAD = 0.1
 _SETTLED_AFTER = 8
 
@@ -37,16 +39,21 @@ class RateEstimate:
     _last: float = 0.0
     _watch: ShiftWatch = field(default_factory=lambda: ShiftWatch())
 
-    def observe(self, now: float, items: float, seconds: float) -> bool:
-        """Take one finished task in; return True if it shows that the pool has become faster or slower for good."""
+    def observe(self, now: float, items: float, seconds: float, in_flight: int = 1) -> bool:
+        """Take one finished task in; return True if it shows that the pool has become faster or slower for good.
+
+        ``in_flight`` is how many tasks of the pool run at the same time.
+        """
         self._forget(now)
         per_item = seconds / max(items, 1e-12)
-        self._add(items, seconds, 1, per_item * per_item)
-        if not self._watch.observe(per_item, items, seconds):
+        self.items += items
+        self.seconds += seconds
+        self.tasks += 1
+        self._squares += per_item * per_item
+        if not self._watch.observe(items, seconds, in_flight):
             return False
         # What was seen since the change is all that counts now.
-        self.items = self.seconds = self.tasks = self._squares = 0.0
-        self._add(*self._watch.since_change)
+        self.items, self.seconds, self.tasks, self._squares, _ = self._watch.since_change
         self._watch = ShiftWatch()
         return True
 
@@ -101,41 +108,63 @@ class RateEstimate:
         self._squares *= weight
         self._last = now
 
-    def _add(self, items: float, seconds: float, tasks: float, squares: float) -> None:
-        self.items += items
-        self.seconds += seconds
-        self.tasks += tasks
-        self._squares += squares
+
+class Seen(NamedTuple):
+    """Sums over some tasks."""
+
+    items: float = 0.0
+    seconds: float = 0.0
+    tasks: float = 0.0
+    squares: float = 0.0
+    logs: float = 0.0
+
+    def plus(self, other: Seen) -> Seen:
+        """Return both together."""
+        return Seen(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
 
 @dataclass
 class ShiftWatch:
-    """Watches whether service times leave where they were: Page-Hinkley on their logarithm, in its own spread."""
+    """Watches whether service times leave where they were: Page-Hinkley on their logarithm, in its own spread.
+
+    Of tasks that were begun together the short ones end first, which looks as if times grew. So as many tasks as run at
+    a time are looked at together, short and long ones.
+    """
 
     mean: float = 0.0
     squares: float = 0.0
     count: int = 0
     rise: Drift = field(default_factory=lambda: Drift())
     fall: Drift = field(default_factory=lambda: Drift())
+    _block: Seen = field(default_factory=Seen)
 
-    def observe(self, per_item: float, items: float, seconds: float) -> bool:
+    def observe(self, items: float, seconds: float, in_flight: int) -> bool:
         """Take one task in; True if times have shifted."""
+        per_item = seconds / max(items, 1e-12)
         value = log(max(per_item, 1e-9))
+        self._block = self._block.plus(Seen(items, seconds, 1, per_item * per_item, value))
+        shifted = False
+        if self._block.tasks >= in_flight:
+            block, self._block = self._block, Seen()
+            shifted = self.count >= _SETTLED_AFTER and self._look_at(block)
         self.count += 1
         excess = value - self.mean
-        spread = max(_LEAST_SPREAD, sqrt(self.squares / (self.count - 1))) if self.count > 1 else 1.0
         self.mean += excess / self.count
         self.squares += excess * (value - self.mean)
-        if self.count <= _SETTLED_AFTER:
-            return False
-        excess = max(-_LARGEST_EXCESS, min(_LARGEST_EXCESS, excess / spread))
-        task = (items, seconds, 1.0, per_item * per_item)
-        return self.rise.observe(excess, task) or self.fall.observe(-excess, task)
+        return shifted
 
     @property
-    def since_change(self) -> tuple[float, float, float, float]:
-        """Items, seconds, tasks and squared times since the shift began."""
+    def since_change(self) -> Seen:
+        """What was seen since the shift began."""
         return max(self.rise, self.fall, key=lambda drift: drift.height).seen
+
+    def _look_at(self, block: Seen) -> bool:
+        spread = max(_LEAST_SPREAD, sqrt(self.squares / self.count))
+        # More than a few tasks together are no better witnesses: what they have in common may be their beginning.
+        certainty = sqrt(min(block.tasks, _FEW_WITNESSES))
+        most = _LARGEST_EXCESS * certainty
+        excess = max(-most, min(most, (block.logs / block.tasks - self.mean) / spread * certainty))
+        return any([self.rise.observe(excess, block), self.fall.observe(-excess, block)])
 
 
 @dataclass
@@ -143,16 +172,12 @@ class Drift:
     """Excess in one direction, summed up, and what was seen since it began."""
 
     height: float = 0.0
-    seen: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
+    seen: Seen = field(default_factory=Seen)
 
-    def observe(self, excess: float, task: tuple[float, float, float, float]) -> bool:
-        """Take one task in; True if the sum says that this is no chance."""
+    def observe(self, excess: float, block: Seen) -> bool:
+        """Take some tasks in; True if the sum says that this is no chance."""
         self.height = max(0.0, self.height + excess - _SHIFT_TOLERANCE)
-        if self.height < _NOISE:
-            self.seen = (0.0, 0.0, 0.0, 0.0)
-        else:
-            items, seconds, tasks, squares = self.seen
-            self.seen = (items + task[0], seconds + task[1], tasks + task[2], squares + task[3])
+        self.seen = Seen() if self.height < _NOISE else self.seen.plus(block)
         return self.height > _SHIFT_THRESHOLD
 
 
@@ -186,13 +211,20 @@ class PoolEstimate:
     items_out: int = 0
     busy_seconds: float = 0.0
     start_up_seconds: float | None = None
+    _expected_fan_out: float | None = None
 
-    def finished(self, now: float, items: int, outputs: int, seconds: float) -> bool:
+    def expect(self, items: int, seconds: float | None, fan_out: float | None) -> None:
+        """Take in what an earlier run has shown: as much as one batch of so many items."""
+        self._expected_fan_out = fan_out
+        if seconds is not None and seconds > 0:
+            self.rate = RateEstimate(items, items * seconds, 1.0, seconds * seconds)
+
+    def finished(self, now: float, items: int, outputs: int, seconds: float, in_flight: int = 1) -> bool:
         """Take one finished batch in; True if the pool's speed has shifted."""
         self.items_in += items
         self.items_out += outputs
         self.busy_seconds += seconds
-        return self.rate.observe(now, items, seconds)
+        return self.rate.observe(now, items, seconds, in_flight)
 
     def started(self, seconds: float) -> None:
         """Take in how long a worker took from its start until it was ready."""
@@ -201,7 +233,14 @@ class PoolEstimate:
     @property
     def fan_out(self) -> float:
         """How many items come out for one that goes in; 1 before anything was seen."""
-        return self.items_out / self.items_in if self.items_in else 1.0
+        if self.items_in:
+            return self.items_out / self.items_in
+        return 1.0 if self._expected_fan_out is None else self._expected_fan_out
+
+    @property
+    def knows_fan_out(self) -> bool:
+        """Whether the fan-out is more than a guess."""
+        return self.items_in > 0 or self._expected_fan_out is not None
 
     @property
     def output_bytes_per_item(self) -> float:

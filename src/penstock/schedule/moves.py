@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from penstock.core.cluster import Cluster
-from penstock.schedule.pack import Nodes, Placement, packing_order, packs
+from penstock.schedule.nodes import Nodes, Placement
+from penstock.schedule.pack import packing_order, packs
 from penstock.schedule.state import Pool, Worker
 
 # So many workers are looked at one by one to see who of them need not be moved after all.
 _FEW = 16
 # How long to look for a way to fit them in, each time.
-_SEARCH_STEPS = 300
+_SEARCH_STEPS = 1_000
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,10 @@ class Move:
         return Counter(worker.pool for worker in self.moved)
 
 
-def find_move(pools: Sequence[Pool], cluster: Cluster, want: Sequence[int], nodes: Nodes) -> Move:
-    """Return how to get to so many workers with the fewest having to go."""
+def find_move(
+    pools: Sequence[Pool], cluster: Cluster, want: Sequence[int], nodes: Nodes, *, everybody_stays: bool = False
+) -> Move:
+    """Return how to get to so many workers with the fewest having to go, or as near as can be if nobody has to."""
     missing = [(pool, wanted - pool.staffed) for pool, wanted in zip(pools, want, strict=True) if wanted > pool.staffed]
     future = nodes.copy()
     _let_go(pools, future, [w for pool in pools if len(pool.workers) > pool.staffed
@@ -48,7 +51,7 @@ def find_move(pools: Sequence[Pool], cluster: Cluster, want: Sequence[int], node
         wanted = [*((pool.spec.need, count) for pool, count in missing), *back.items()]
         return packs(cluster, wanted, trial.space(), search_steps=_SEARCH_STEPS)
 
-    if not fits((), ()):
+    if not everybody_stays and not fits((), ()):
         wants_gpu = any(pool.spec.need.requires_gpu for pool, _ in missing)
         spare = [
             worker
@@ -58,6 +61,8 @@ def find_move(pools: Sequence[Pool], cluster: Cluster, want: Sequence[int], node
         leaving = spare[: _fewest(lambda count: fits(spare[:count], ()), len(spare))]
         if not fits(leaving, ()):
             moved = _who_is_in_the_way(pools, leaving, fits)
+            if not moved:
+                leaving = []  # nobody goes for a plan that does not come true
     _let_go(pools, future, [*leaving, *moved])
     need_places = Counter({pool.index: count for pool, count in missing})
     need_places.update(worker.pool for worker in moved)
@@ -83,7 +88,7 @@ def _who_is_in_the_way(
 
     moved = movable[: _fewest(lambda count: fits_after(movable[:count]), len(movable))]
     if not fits_after(moved):
-        return []
+        return []  # not even if all were moved, as far as can be seen
     for worker in list(moved) if len(moved) <= _FEW else ():
         without = [other for other in moved if other is not worker]
         if fits_after(without):

@@ -7,7 +7,7 @@ takes CPUs and memory of its node and either a share of one GPU or several whole
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import floor, inf
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from penstock.core.cluster import Cluster, Node
 from penstock.core.resources import Resources
 
 _EPSILON = 1e-9
-_SEARCH_STEPS = 2_000
+SEARCH_STEPS = 2_000
 _SEARCH_WORKERS = 64
 
 
@@ -141,7 +141,7 @@ class Space:
             room = memo.room.get(free)
             if room is None:
                 room = memo.room[free] = free.room_for(need)
-                memo.preference[free] = _preference(free, need)
+                memo.preference[free] = preference(free, need)
             if room:
                 fitting.append(free)
         fitting.sort(key=memo.preference.__getitem__)
@@ -187,7 +187,7 @@ def packs(
     counts: Sequence[tuple[Resources, int]],
     space: Space | None = None,
     *,
-    search_steps: int = _SEARCH_STEPS,
+    search_steps: int = SEARCH_STEPS,
 ) -> bool:
     """Tell whether so many workers of each kind fit at the same time.
 
@@ -207,7 +207,7 @@ def packs(
     trial = space.copy()
     if all(trial.place(need, count) == count for need, count in ordered):
         return True
-    return _search(space, ordered, search_steps) is not None
+    return search(space, ordered, search_steps) is not None
 
 
 def may_pack(space: Space, counts: Sequence[tuple[Resources, int]]) -> bool:
@@ -221,16 +221,16 @@ def may_pack(space: Space, counts: Sequence[tuple[Resources, int]]) -> bool:
 
 
 # One worker's place in a search: what its node looked like before, and the GPUs it took there.
-_Step = tuple[Free, tuple[int, ...]]
+Step = tuple[Free, tuple[int, ...]]
 
 
-def _search(space: Space, counts: Sequence[tuple[Resources, int]], max_steps: int) -> list[_Step] | None:
+def search(space: Space, counts: Sequence[tuple[Resources, int]], max_steps: int) -> list[Step] | None:
     """Try other places than the best-looking ones, worker by worker; None if that finds none in so many steps."""
     if sum(count for _, count in counts) > _SEARCH_WORKERS:
         return None
     workers = [need for need, count in counts for _ in range(count)]
     steps = 0
-    stack: list[tuple[Space, list[_Step]]] = [(space.copy(), [])]
+    stack: list[tuple[Space, list[Step]]] = [(space.copy(), [])]
     seen: set[tuple[frozenset[tuple[Free, int]], int]] = set()
     while stack and steps < max_steps:
         state, path = stack.pop()
@@ -241,7 +241,7 @@ def _search(space: Space, counts: Sequence[tuple[Resources, int]], max_steps: in
             continue
         seen.add(key)
         need = workers[len(path)]
-        for free in sorted(state.groups, key=lambda free: _preference(free, need), reverse=True):
+        for free in sorted(state.groups, key=lambda free: preference(free, need), reverse=True):
             for left, gpus in _every_way(free, need):
                 steps += 1
                 after = state.copy()
@@ -266,7 +266,7 @@ def packing_order(need: Resources) -> tuple[float, ...]:
     return (-need.gpus, -need.gpu_memory_gb, -need.cpus, -(need.memory_gb or 0.0))
 
 
-def _preference(free: Free, need: Resources) -> tuple[float, ...]:
+def preference(free: Free, need: Resources) -> tuple[float, ...]:
     """Say where to put a worker first: CPU work where no GPU is, several GPUs where fewest are free, shares tightly."""
     if not need.requires_gpu:
         return (len(free.gpus), free.cpus)
@@ -310,116 +310,3 @@ def _exact(amount: float) -> float:
 
 def _ratio(have: float, need: float) -> float:
     return inf if need == 0 else floor(have / need + _EPSILON)
-
-
-@dataclass(frozen=True)
-class Placement:
-    """Where one worker runs."""
-
-    node: str
-    gpus: tuple[int, ...] = ()
-
-
-class Nodes:
-    """The nodes by name, with what is free on each: where real workers are put."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._free: dict[str, Free] = {}
-        # The same the other way round, since many nodes look alike: all names in one state, in the order they came.
-        self._alike: dict[Free, dict[str, None]] = {}
-        for node in cluster.nodes:
-            self.add(node)
-
-    def copy(self) -> Nodes:
-        """Return nodes that can be filled without changing these."""
-        twin = Nodes(Cluster(()))
-        twin._free = dict(self._free)
-        twin._alike = {free: dict(names) for free, names in self._alike.items()}
-        return twin
-
-    def place(self, need: Resources) -> Placement | None:
-        """Put a worker on the node that suits it best; None if it fits nowhere."""
-        fitting = [free for free in self._alike if free.room_for(need)]
-        if not fitting:
-            return None
-        best = min(fitting, key=lambda free: _preference(free, need))
-        name = next(iter(self._alike[best]))
-        after, gpus = best.take(need)
-        self._set(name, after)
-        return Placement(name, gpus)
-
-    def place_all(self, counts: Sequence[tuple[Resources, int]]) -> list[list[Placement]]:
-        """Put workers of several kinds somewhere, the hardest first; as many of each as found a place."""
-        hardest = sorted(range(len(counts)), key=lambda i: packing_order(counts[i][0]))
-        trial = self.copy()
-        places = trial._place_greedily(counts, hardest)
-        if sum(map(len, places)) < sum(count for _, count in counts):
-            path = _search(self.space(), [counts[i] for i in hardest], _SEARCH_STEPS)
-            if path is not None:
-                places = self._replay(counts, hardest, path)
-        for (need, _), found in zip(counts, places, strict=True):
-            for placement in found:
-                self.take(need, placement)
-        return places
-
-    def _place_greedily(self, counts: Sequence[tuple[Resources, int]], hardest: Sequence[int]) -> list[list[Placement]]:
-        places: list[list[Placement]] = [[] for _ in counts]
-        for i in hardest:
-            need, count = counts[i]
-            while len(places[i]) < count and (place := self.place(need)) is not None:
-                places[i].append(place)
-        return places
-
-    def _replay(
-        self, counts: Sequence[tuple[Resources, int]], hardest: Sequence[int], path: Sequence[_Step]
-    ) -> list[list[Placement]]:
-        """Turn what a search found for kinds of nodes into places on certain ones."""
-        trial = self.copy()
-        places: list[list[Placement]] = [[] for _ in counts]
-        steps = iter(path)
-        for i in hardest:
-            for _ in range(counts[i][1]):
-                free, gpus = next(steps)
-                places[i].append(Placement(next(iter(trial._alike[free])), gpus))
-                trial.take(counts[i][0], places[i][-1])
-        return places
-
-    def take(self, need: Resources, placement: Placement) -> bool:
-        """Put a worker at a certain place; False if that is not free."""
-        free = self._free.get(placement.node)
-        if free is None or not free.has_room_at(need, placement.gpus):
-            return False
-        self._set(placement.node, free.take_at(need, placement.gpus))
-        return True
-
-    def release(self, need: Resources, placement: Placement) -> None:
-        """Give back what a worker had."""
-        free = self._free.get(placement.node)
-        if free is not None:
-            self._set(placement.node, free.give_back(need, placement.gpus))
-
-    def add(self, node: Node) -> None:
-        """Take a new node in."""
-        self._set(node.name, free_node(node))
-
-    def remove(self, name: str) -> None:
-        """Forget a node that is gone."""
-        self._set(name, None)
-
-    def free(self) -> Mapping[str, Free]:
-        """Return what is free on each node."""
-        return self._free
-
-    def space(self) -> Space:
-        """Return what is free, equal nodes counted together."""
-        return Space({free: len(names) for free, names in self._alike.items()})
-
-    def _set(self, name: str, free: Free | None) -> None:
-        before = self._free.pop(name, None)
-        if before is not None:
-            del self._alike[before][name]
-            if not self._alike[before]:
-                del self._alike[before]
-        if free is not None:
-            self._free[name] = free
-            self._alike.setdefault(free, {})[name] = None

@@ -43,7 +43,7 @@ from penstock.schedule.items import (
     running_batch,
     take_outputs,
 )
-from penstock.schedule.pack import Nodes
+from penstock.schedule.nodes import Nodes
 from penstock.schedule.staffing import PlanRecord, Staffing
 from penstock.schedule.state import Item, Pool, PoolSpec, Run, Settings
 from penstock.schedule.workforce import drain, end_batch, note_ready, recycle_if_due, shut_down, start_missing
@@ -143,8 +143,8 @@ class Scheduler(Run):
             batch.recovery.passed()
             search_on(self, batch)
         else:
-            first = pool.estimate.rate.tasks == 0
-            if pool.estimate.finished(self.now, len(batch.items), len(batch.emitted), seconds):
+            first = pool.estimate.rate.items == 0
+            if pool.estimate.finished(self.now, len(batch.items), len(batch.emitted), seconds, pool.running):
                 self.ask_for_plan(f"'{pool.spec.name}' has shifted")
             elif first:
                 self.ask_for_plan(f"'{pool.spec.name}' was measured")
@@ -172,9 +172,12 @@ class Scheduler(Run):
             self.staffing.ask(self.now, self.reason_to_plan)
             self.reason_to_plan = None
         if self.now >= self.staffing.due_at:
-            for worker_id in self.staffing.decide(self.now, self.nodes, self._is_runnable):
-                drain(self, self.workers[worker_id])
-            self.may_start = True
+            move = self.staffing.decide(self.now, self.nodes, self._is_runnable)
+            for worker in (*move.leaving, *move.moved):
+                drain(self, worker)
+            self.pending = {}
+            for index, placement in move.places:
+                self.want_at(index, placement)
         start_missing(self)
         if not unstick(self):
             self.staffing.hurry(self.now)

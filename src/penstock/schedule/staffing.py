@@ -10,7 +10,8 @@ from penstock.core.cluster import Cluster, Node
 from penstock.schedule.allocate import Allocation, Demand, allocate
 from penstock.schedule.demands import demands_of, remaining_items
 from penstock.schedule.moves import Move, find_move
-from penstock.schedule.pack import Nodes, Space
+from penstock.schedule.nodes import Nodes
+from penstock.schedule.pack import Space
 from penstock.schedule.state import Pool, Settings
 
 # Whether a pool would find something to do; and for which there is credit, if that is asked.
@@ -18,7 +19,7 @@ Runnable = Callable[[Pool, bool], bool]
 
 _WORTH_IT = 0.97
 # Every further correction, as long as nothing new has happened, has to gain so many times as much as the one before.
-_RELUCTANCE = 5.0
+_RELUCTANCE = 1.5
 _CONFIDENCE = 1.64
 _SHORTEST_INTERVAL_S = 1.0
 
@@ -79,10 +80,10 @@ class Staffing:
         """Return how many items are still to come through each pool, as far as anybody can tell."""
         return remaining_items(self._pools)
 
-    def decide(self, now: float, nodes: Nodes, runnable: Runnable) -> list[str]:
-        """Make a plan: set how many workers each pool wants, and return the workers that have to go."""
-        if self._reason:
-            self._corrections = 0
+    def decide(self, now: float, nodes: Nodes, runnable: Runnable) -> Move:
+        """Make a plan: set how many workers each pool wants, and return who has to go, and where others come."""
+        # How often workers were moved since something has happened: -1 when it is just that.
+        self._corrections = -1 if self._reason else max(0, self._corrections)
         reason, self._reason = self._reason or "it was time", ""
         self._began_at = min(self._began_at, now)
         elapsed = now - self._began_at
@@ -94,7 +95,7 @@ class Staffing:
         self.taking_turns = allocation is None
         if allocation is None:
             demands, allocation = self._turn(demands, runnable)
-        give_up, applied = self._move(demands, allocation, nodes)
+        move, applied = self._move(demands, allocation, nodes)
         bottleneck = None if allocation.bottleneck is None else self._pools[allocation.bottleneck].spec.name
         changed = self.allocation is None or self.allocation.workers != allocation.workers
         self.allocation = allocation
@@ -103,7 +104,7 @@ class Staffing:
         longest = max(_SHORTEST_INTERVAL_S, self._settings.autoscale_interval_s)
         self._interval = _SHORTEST_INTERVAL_S if applied else min(2 * self._interval, longest)
         self.due_at = now + self._interval
-        return give_up
+        return move
 
     def _turn(self, demands: list[Demand], runnable: Runnable) -> tuple[list[Demand], Allocation]:
         """Choose who works now, where not everybody can: who has work and a place keeps it, then the deepest first."""
@@ -129,7 +130,7 @@ class Staffing:
             allocation = Allocation(tuple(int(i in chosen) for i in range(len(demands))), inf, inf, None)
         return mine, allocation
 
-    def _move(self, demands: Sequence[Demand], allocation: Allocation, nodes: Nodes) -> tuple[list[str], bool]:
+    def _move(self, demands: Sequence[Demand], allocation: Allocation, nodes: Nodes) -> tuple[Move, bool]:
         """Grow into what is free; take workers from others only where that ends the run sooner."""
         have = [pool.staffed for pool in self._pools]
         want = [
@@ -137,25 +138,20 @@ class Staffing:
             for pool, demand, wanted, staffed in zip(self._pools, demands, allocation.workers, have, strict=True)
         ]
         for pool, wanted, staffed, needed in zip(self._pools, want, have, allocation.workers, strict=True):
-            pool.wanted, pool.needed, pool.places = max(wanted, staffed), needed, []
+            pool.wanted, pool.needed = max(wanted, staffed), needed
         if all(wanted <= staffed for wanted, staffed in zip(want, have, strict=True)):
-            return [], False
+            return Move(), False
         move = find_move(self._pools, self._cluster, want, nodes)
         if move.leaving or move.moved:
             if self._is_worth_it(demands, have, want, move):
                 self._corrections += 1
             else:  # grow into what is free, and leave everybody where they are
-                want = [max(wanted, staffed) for wanted, staffed in zip(want, have, strict=True)]
-                move = replace(find_move(self._pools, self._cluster, want, nodes), leaving=(), moved=())
-        free = nodes.copy()
-        starts_now = False
-        for index, placement in move.places:
-            self._pools[index].places.append(placement)
-            starts_now = free.take(self._pools[index].spec.need, placement) or starts_now
+                move = find_move(self._pools, self._cluster, want, nodes, everybody_stays=True)
         for worker in move.leaving:
             self._pools[worker.pool].wanted -= 1
-        gone = [worker.id for worker in (*move.leaving, *move.moved)]
-        return gone, starts_now or bool(gone)
+        free = nodes.copy()
+        starts = [free.take(self._pools[index].spec.need, placement) for index, placement in move.places]
+        return move, any(starts) or bool(move.leaving or move.moved)
 
     def _is_worth_it(self, demands: Sequence[Demand], have: Sequence[int], want: Sequence[int], move: Move) -> bool:
         """Compare when the run would end if we moved with when it would end if we did not."""
@@ -174,8 +170,21 @@ class Staffing:
         end = start_up + max(0.0, 1 - meanwhile * start_up) / new_speed if new_speed < inf else start_up
         gain = new_speed / now_speed - 1 if now_speed < inf else 0.0
         # Whoever is stopped ends its task first, and whoever is started has one of its own to get through.
-        worth_it = 1 - (1 - _WORTH_IT) * _RELUCTANCE**self._corrections
-        return end + service < worth_it / now_speed and gain > _CONFIDENCE * min(noise, 0.25)
+        margin = (1 - _WORTH_IT) * _RELUCTANCE ** max(0, self._corrections)
+        if self._corrections >= 0:
+            # Nothing has happened: then who happens to be behind is no reason to move, only a better balance is.
+            gain = min(gain, self._lasting_gain(demands, have, want))
+        return end + service < (1 - margin) / now_speed and gain > max(margin, _CONFIDENCE * min(noise, 0.25))
+
+    def _lasting_gain(self, demands: Sequence[Demand], have: Sequence[int], want: Sequence[int]) -> float:
+        """Return how much more would come through per second if the run went on for ever."""
+        visits, visit = [], 1.0
+        for pool in self._pools:
+            visits.append(visit)
+            visit *= pool.estimate.fan_out
+        forever = [replace(d, work=v) if d.work > 0 else d for d, v in zip(demands, visits, strict=True)]
+        now_speed, new_speed = _speed(forever, have), _speed(forever, want)
+        return new_speed / now_speed - 1 if 0 < now_speed < inf else 0.0
 
 
 def _pays(pool: Pool, demand: Demand, staffed: int) -> bool:

@@ -13,7 +13,7 @@ from penstock.core.resources import Resources
 from penstock.schedule.actions import Action, Selection
 from penstock.schedule.credit import Charge, Credits
 from penstock.schedule.estimate import PoolEstimate
-from penstock.schedule.pack import Nodes, Placement
+from penstock.schedule.nodes import Nodes, Placement
 
 if TYPE_CHECKING:
     from penstock.schedule.frontier import Frontier
@@ -41,6 +41,10 @@ class PoolSpec:
     max_lifetime_s: float | None = None
     restart_interval_s: float = 0.0
     max_resident_growth: int | None = None
+    # What an earlier run has shown, if there was one: seconds for one item, and how many come out for one that goes in.
+    # They count as much as one task, so that a run begins balanced and believes what it sees.
+    expected_seconds: float | None = None
+    expected_fan_out: float | None = None
 
 
 @dataclass(frozen=True)
@@ -172,8 +176,6 @@ class Pool:
     wants: dict[str, tuple[Batch, int]] = field(default_factory=dict)
     wants_in_order: list[tuple[Order, str]] = field(default_factory=list)
     wanted: int = 0
-    # Where those go that it wants and does not have.
-    places: list[Placement] = field(default_factory=list)
     # How many of them the last plan cannot do without.
     needed: int = 0
     # How many workers it has or is getting, those on their way out not counted.
@@ -191,6 +193,10 @@ class Pool:
     running_since: float = 0.0
     setup_failures: int = 0
     last_recycled: float = -inf
+
+    def __post_init__(self) -> None:
+        """Take in what was known before."""
+        self.estimate.expect(self.spec.batch_size, self.spec.expected_seconds, self.spec.expected_fan_out)
 
     @property
     def idle(self) -> dict[str, None]:
@@ -249,8 +255,9 @@ class Run:
     in_transition: int = 0
     # When running batches have to be done: the time, the worker, the batch.
     deadlines: list[tuple[float, str, int]] = field(default_factory=list)
-    # Something was freed or is wanted since workers were started last.
-    may_start: bool = False
+    # Places that workers are to be started at, by node; and the nodes on which that may have become possible.
+    pending: dict[str, list[tuple[int, Placement]]] = field(default_factory=dict)
+    freed: dict[str, None] = field(default_factory=dict)
     # Why a plan should be made, if there is a reason.
     reason_to_plan: str | None = None
     results: int = 0
@@ -270,6 +277,11 @@ class Run:
     def ask_for_plan(self, reason: str) -> None:
         """Want a plan; the first reason given is the one recorded."""
         self.reason_to_plan = self.reason_to_plan or reason
+
+    def want_at(self, pool: int, placement: Placement) -> None:
+        """Let a worker be started at a place as soon as that is free."""
+        self.pending.setdefault(placement.node, []).append((pool, placement))
+        self.freed[placement.node] = None
 
     def waits_for_all(self, pool: Pool) -> bool:
         """Tell whether a pool may not begin yet because something upstream has not ended."""

@@ -6,20 +6,25 @@ from collections import deque
 
 from penstock.schedule.actions import KillWorker, StartWorker, StopWorker
 from penstock.schedule.clock import clock_in, clock_out
-from penstock.schedule.pack import Placement
+from penstock.schedule.nodes import Placement
 from penstock.schedule.state import Batch, Pool, Run, Status, Worker
 
 
 def start_missing(run: Run) -> None:
     """Start the workers that pools want and do not have, each at its place, as soon as that is free."""
-    if not run.may_start:
-        return
-    run.may_start = False
-    for pool in run.pools:
-        for placement in list(pool.places):
-            if pool.staffed < pool.wanted and run.nodes.take(pool.spec.need, placement):
-                pool.places.remove(placement)
+    freed, run.freed = run.freed, {}
+    for node in freed:
+        waiting = []
+        for index, placement in run.pending.pop(node, ()):
+            pool = run.pools[index]
+            if pool.staffed >= pool.wanted:
+                continue
+            if run.nodes.take(pool.spec.need, placement):
                 _start(run, pool, placement)
+            else:
+                waiting.append((index, placement))
+        if waiting:
+            run.pending[node] = waiting
 
 
 def _start(run: Run, pool: Pool, placement: Placement) -> Worker:
@@ -70,7 +75,7 @@ def remove(run: Run, worker_id: str) -> Worker | None:
         clock_out(run, worker)
     _take_off_file(pool, worker)
     run.nodes.release(pool.spec.need, worker.placement)
-    run.may_start = True
+    run.freed[worker.placement.node] = None
     if (predecessor := run.workers.get(worker.replaces or "")) is not None:
         predecessor.is_replaced = False
     return worker
@@ -132,9 +137,9 @@ def recycle_if_due(run: Run, worker: Worker) -> None:
     if run.now - pool.last_recycled < pool.spec.restart_interval_s:
         return
     pool.last_recycled = run.now
-    placement = None if any(other.places for other in run.pools) else run.nodes.place(pool.spec.need)
+    placement = None if run.pending else run.nodes.place(pool.spec.need)
     if placement is None:
-        pool.places.append(worker.placement)  # its successor comes as soon as it has left
+        run.want_at(pool.index, worker.placement)  # its successor comes as soon as it has left
         drain(run, worker)
     else:
         worker.is_replaced = True
@@ -165,7 +170,6 @@ def _leave_staff(run: Run, worker: Worker, status: Status) -> None:
     pool.staffed -= worker.is_staff
     worker.status = status
     _take_off_file(pool, worker)
-    run.may_start = True
 
 
 def _take_off_file(pool: Pool, worker: Worker) -> None:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import pickle
 import selectors
 import signal
-import struct
 import sys
-import termios
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from math import ceil
 from multiprocessing import get_context
-from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 from typing import Any
@@ -31,14 +26,13 @@ from penstock.backends.local.messages import (
     FromWorker,
     Gives,
     Grant,
+    Line,
     Ready,
     Run,
     SetupFailed,
     Stop,
     ToWorker,
     Wants,
-    receive,
-    send,
 )
 from penstock.backends.local.process import CRUMB, WorkerOrders, worker_main
 from penstock.core.cluster import Cluster
@@ -74,7 +68,6 @@ from penstock.schedule.state import item_key
 
 _LOOK_AT_MEMORY_EVERY_S = 0.5
 _STOP_PATIENCE_S = 30.0
-_INT = struct.Struct("i")
 # Loaded once in the fork server, so that a new worker begins with them.
 _PRELOAD = ["penstock.backends.local.process", "pyarrow", "penstock.text"]
 _PRELUDES = ("penstock.compat.nemo_curator",)
@@ -87,9 +80,10 @@ class LocalWorker:
     id: str
     pool: int
     process: ForkServerProcess
-    connection: Connection
+    line: Line
     batches: dict[int, RunBatch] = field(default_factory=dict)
     ending: bool = False
+    hung_up: bool = False
     kill_reason: str = ""
     stop_by: float = float("inf")
 
@@ -193,7 +187,7 @@ class LocalBackend:
             worker.process.kill()
         for worker in list(self._workers.values()):
             worker.process.join(timeout=10)
-            worker.connection.close()
+            worker.line.close()
         self._workers.clear()
         self._selector.close()
         self.folders.remove()
@@ -228,23 +222,27 @@ class LocalBackend:
         with _without_main():
             process.start()
         theirs.close()
-        worker = LocalWorker(action.worker, action.pool, process, ours)
+        worker = LocalWorker(action.worker, action.pool, process, Line(ours))
         self._workers[worker.id] = worker
-        self._selector.register(ours, selectors.EVENT_READ, lambda: self._read(worker))
+        self._selector.register(worker.line, selectors.EVENT_READ, lambda: self._read(worker))
         self._selector.register(process.sentinel, selectors.EVENT_READ, lambda: self._ended(worker))
 
     def _send(self, worker: LocalWorker, message: ToWorker) -> None:
         with suppress(BrokenPipeError, ConnectionResetError):  # it has died; its sentinel says so presently
-            send(worker.connection, message)
+            worker.line.send(message)
 
     def _read(self, worker: LocalWorker) -> list[Event]:
-        events: list[Event] = []
+        """Take in what a worker has said."""
+        if worker.id not in self._workers:
+            return []
         try:
-            while not worker.connection.closed and _has_more(worker.connection):
-                events += self._translate(worker, receive(worker.connection))
-        except (EOFError, ConnectionResetError, pickle.UnpicklingError):
-            pass  # it has died, perhaps in mid-sentence
-        return events
+            messages = worker.line.receive()
+        except (EOFError, ConnectionResetError):
+            # Nothing more will come; its sentinel tells the rest.
+            self._selector.unregister(worker.line)
+            worker.hung_up = True
+            return []
+        return [event for message in messages for event in self._translate(worker, message)]
 
     def _translate(self, worker: LocalWorker, message: FromWorker) -> list[Event]:
         match message:
@@ -289,12 +287,15 @@ class LocalBackend:
         """Say how a process ended, after everything it had still said."""
         if worker.id not in self._workers:
             return []
-        events = self._read(worker)
+        events: list[Event] = []
+        while not worker.hung_up and worker.line.has_more():  # a process of its own may still hold the other end
+            events += self._read(worker)
+        if not worker.hung_up:
+            self._selector.unregister(worker.line)
         worker.process.join()
         del self._workers[worker.id]
-        self._selector.unregister(worker.connection)
         self._selector.unregister(worker.process.sentinel)
-        worker.connection.close()
+        worker.line.close()
         step, rows = self._last_crumb(worker)
         if worker.ending:
             return [*events, WorkerGone(worker.id)]
@@ -353,12 +354,6 @@ class LocalBackend:
         stored = [self._stored[key] for key in action.items]
         whole = action.rows is None
         self._books.dead_letter(self._plan.pools[action.pool], stored, action, closes=whole)
-
-
-def _has_more(connection: Connection) -> bool:
-    """Tell whether something can be received, for a tenth of what ``poll`` costs."""
-    (count,) = _INT.unpack(fcntl.ioctl(connection.fileno(), termios.FIONREAD, bytes(_INT.size)))
-    return bool(count)
 
 
 def _pickled(pipeline: str, steps: Sequence[ProcessingStage[Any, Any]]) -> bytes:

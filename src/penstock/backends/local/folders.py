@@ -28,10 +28,10 @@ class RunFolders:
     def make(cls, context: ForkServerContext, spill_dir: str | None) -> RunFolders:
         """Make the folders, and somebody who removes them when this process is gone."""
         parent = _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK) else None
-        memory = Path(tempfile.mkdtemp(prefix="penstock-", dir=parent))
+        memory = Path(tempfile.mkdtemp(prefix=f"penstock-{os.getpid()}-", dir=parent))
         if spill_dir is not None:
             Path(spill_dir).mkdir(parents=True, exist_ok=True)
-        spill = Path(tempfile.mkdtemp(prefix="penstock-spill-", dir=spill_dir))
+        spill = Path(tempfile.mkdtemp(prefix=f"penstock-spill-{os.getpid()}-", dir=spill_dir))
         theirs, ours = multiprocessing.Pipe(duplex=False)
         janitor = context.Process(target=_clean_up_after, args=(theirs, (memory, spill)), daemon=False)
         janitor.start()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import select
+import struct
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
@@ -10,6 +13,9 @@ from penstock.core.counters import StageCounters
 from penstock.core.rejection import Rejection
 from penstock.runtime.transport import Stored
 from penstock.schedule.actions import Selection
+
+_LENGTH = struct.Struct("<Q")
+_READ_AT_ONCE = 1 << 18
 
 
 class Run(NamedTuple):
@@ -83,11 +89,47 @@ ToWorker = Run | Grant | Stop
 FromWorker = Ready | SetupFailed | Wants | Gives | Done | Failed
 
 
-def send(connection: Connection, message: ToWorker | FromWorker) -> None:
-    """Send a message; the plain pickler is faster than the one that could also pass on connections."""
-    connection.send_bytes(pickle.dumps(message, protocol=5))
+class Line:
+    """One end of a connection: whole messages out, and in as many as have arrived with one look."""
 
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection  # kept: its descriptor is closed when it is forgotten
+        self._descriptor = connection.fileno()
+        self._arrived = bytearray()
 
-def receive(connection: Connection) -> Any:  # noqa: ANN401 - each side knows what the other says
-    """Receive a message."""
-    return pickle.loads(connection.recv_bytes())
+    def fileno(self) -> int:
+        """Return the descriptor to wait on."""
+        return self._descriptor
+
+    def send(self, message: ToWorker | FromWorker) -> None:
+        """Send a message."""
+        body = pickle.dumps(message, protocol=5)
+        rest = memoryview(_LENGTH.pack(len(body)) + body)
+        while rest:
+            rest = rest[os.write(self._descriptor, rest) :]
+
+    def receive(self) -> list[Any]:
+        """Wait until something arrives, and return every message that is whole; EOFError when the other end is gone."""
+        arrived = os.read(self._descriptor, _READ_AT_ONCE)
+        if not arrived:
+            raise EOFError
+        self._arrived += arrived
+        messages = []
+        position = 0
+        while len(self._arrived) - position >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(self._arrived, position)
+            end = position + _LENGTH.size + length
+            if end > len(self._arrived):
+                break
+            messages.append(pickle.loads(memoryview(self._arrived)[position + _LENGTH.size : end].tobytes()))
+            position = end
+        del self._arrived[:position]
+        return messages
+
+    def has_more(self) -> bool:
+        """Tell whether ``receive`` would return at once."""
+        return bool(select.select([self._descriptor], [], [], 0)[0])
+
+    def close(self) -> None:
+        """Hang up."""
+        self._connection.close()

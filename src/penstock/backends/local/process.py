@@ -27,14 +27,13 @@ from penstock.backends.local.messages import (
     FromWorker,
     Gives,
     Grant,
+    Line,
     Ready,
     Run,
     SetupFailed,
     Stop,
     ToWorker,
     Wants,
-    receive,
-    send,
 )
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
@@ -87,7 +86,7 @@ class _Process:
     """One worker: its chain, its credit, and messages that came while it was busy."""
 
     def __init__(self, connection: Connection, orders: WorkerOrders) -> None:
-        self._connection = connection
+        self._line = Line(connection)
         self._orders = orders
         self._inbox: deque[ToWorker] = deque()
         self._credit = 0
@@ -108,7 +107,9 @@ class _Process:
             return
         self._send(Ready())
         while True:
-            message = self._inbox.popleft() if self._inbox else self._receive()
+            while not self._inbox:
+                self._inbox.extend(self._line.receive())
+            message = self._inbox.popleft()
             if isinstance(message, Stop):
                 break
             if isinstance(message, Run):
@@ -202,11 +203,13 @@ class _Process:
         """Ask for credit and wait until it is granted; return True if the output has to go to disk."""
         self._send(Wants(batch, size - self._credit))
         while True:
-            message = self._receive()
-            if isinstance(message, Grant):
-                self._credit += message.size
-                return message.spill
-            self._inbox.append(message)
+            # What else came is work for later, and stays in line.
+            grant = next((message for message in self._inbox if isinstance(message, Grant)), None)
+            if grant is not None:
+                self._inbox.remove(grant)
+                self._credit += grant.size
+                return grant.spill
+            self._inbox.extend(self._line.receive())
 
     def _keep_failure(self, step: ProcessingStage[Any, Any], task: Task[Any]) -> str:
         """Keep what a stage failed on, and return what to type to see it fail."""
@@ -222,11 +225,7 @@ class _Process:
         CRUMB.pack_into(self._crumb, 0, step, rows)
 
     def _send(self, message: FromWorker) -> None:
-        send(self._connection, message)
-
-    def _receive(self) -> ToWorker:
-        message: ToWorker = receive(self._connection)
-        return message
+        self._line.send(message)
 
 
 def _open_crumb(path: Path) -> mmap.mmap:

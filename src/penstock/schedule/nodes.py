@@ -1,0 +1,123 @@
+"""The nodes by name: which worker is where, and where the next ones go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from penstock.core.cluster import Cluster, Node
+from penstock.core.resources import Resources
+from penstock.schedule.pack import SEARCH_STEPS, Free, Space, Step, free_node, packing_order, preference, search
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where one worker runs."""
+
+    node: str
+    gpus: tuple[int, ...] = ()
+
+
+class Nodes:
+    """The nodes by name, with what is free on each: where real workers are put."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._free: dict[str, Free] = {}
+        # The same the other way round, since many nodes look alike: all names in one state, in the order they came.
+        self._alike: dict[Free, dict[str, None]] = {}
+        for node in cluster.nodes:
+            self.add(node)
+
+    def copy(self) -> Nodes:
+        """Return nodes that can be filled without changing these."""
+        twin = Nodes(Cluster(()))
+        twin._free = dict(self._free)
+        twin._alike = {free: dict(names) for free, names in self._alike.items()}
+        return twin
+
+    def place(self, need: Resources) -> Placement | None:
+        """Put a worker on the node that suits it best; None if it fits nowhere."""
+        fitting = [free for free in self._alike if free.room_for(need)]
+        if not fitting:
+            return None
+        best = min(fitting, key=lambda free: preference(free, need))
+        name = next(iter(self._alike[best]))
+        after, gpus = best.take(need)
+        self._set(name, after)
+        return Placement(name, gpus)
+
+    def place_all(self, counts: Sequence[tuple[Resources, int]]) -> list[list[Placement]]:
+        """Put workers of several kinds somewhere, the hardest first; as many of each as found a place."""
+        hardest = sorted(range(len(counts)), key=lambda i: packing_order(counts[i][0]))
+        trial = self.copy()
+        places = trial._place_greedily(counts, hardest)
+        if sum(map(len, places)) < sum(count for _, count in counts):
+            path = search(self.space(), [counts[i] for i in hardest], SEARCH_STEPS)
+            if path is not None:
+                places = self._replay(counts, hardest, path)
+        for (need, _), found in zip(counts, places, strict=True):
+            for placement in found:
+                self.take(need, placement)
+        return places
+
+    def _place_greedily(self, counts: Sequence[tuple[Resources, int]], hardest: Sequence[int]) -> list[list[Placement]]:
+        places: list[list[Placement]] = [[] for _ in counts]
+        for i in hardest:
+            need, count = counts[i]
+            while len(places[i]) < count and (place := self.place(need)) is not None:
+                places[i].append(place)
+        return places
+
+    def _replay(
+        self, counts: Sequence[tuple[Resources, int]], hardest: Sequence[int], path: Sequence[Step]
+    ) -> list[list[Placement]]:
+        """Turn what a search found for kinds of nodes into places on certain ones."""
+        trial = self.copy()
+        places: list[list[Placement]] = [[] for _ in counts]
+        steps = iter(path)
+        for i in hardest:
+            for _ in range(counts[i][1]):
+                free, gpus = next(steps)
+                places[i].append(Placement(next(iter(trial._alike[free])), gpus))
+                trial.take(counts[i][0], places[i][-1])
+        return places
+
+    def take(self, need: Resources, placement: Placement) -> bool:
+        """Put a worker at a certain place; False if that is not free."""
+        free = self._free.get(placement.node)
+        if free is None or not free.has_room_at(need, placement.gpus):
+            return False
+        self._set(placement.node, free.take_at(need, placement.gpus))
+        return True
+
+    def release(self, need: Resources, placement: Placement) -> None:
+        """Give back what a worker had."""
+        free = self._free.get(placement.node)
+        if free is not None:
+            self._set(placement.node, free.give_back(need, placement.gpus))
+
+    def add(self, node: Node) -> None:
+        """Take a new node in."""
+        self._set(node.name, free_node(node))
+
+    def remove(self, name: str) -> None:
+        """Forget a node that is gone."""
+        self._set(name, None)
+
+    def free(self) -> Mapping[str, Free]:
+        """Return what is free on each node."""
+        return self._free
+
+    def space(self) -> Space:
+        """Return what is free, equal nodes counted together."""
+        return Space({free: len(names) for free, names in self._alike.items()})
+
+    def _set(self, name: str, free: Free | None) -> None:
+        before = self._free.pop(name, None)
+        if before is not None:
+            del self._alike[before][name]
+            if not self._alike[before]:
+                del self._alike[before]
+        if free is not None:
+            self._free[name] = free
+            self._alike.setdefault(free, {})[name] = None

@@ -1,0 +1,153 @@
+"""An independent look at a recorded run: recomputes from the log alone what the scheduler promises."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from penstock.backends.simulated.trace import Trace
+from penstock.core.cluster import Cluster, Node
+from penstock.core.resources import Resources
+from penstock.schedule.actions import DeadLetter, KillWorker, RunBatch, StartWorker, StopWorker
+from penstock.schedule.events import BatchDone, BatchFailed, NodeAdded, NodeLost, WorkerGone, WorkerLost
+from penstock.schedule.nodes import Placement
+from penstock.schedule.state import PoolSpec
+
+SLACK = 1e-6
+
+
+@dataclass
+class Usage:
+    """What is in use on one node."""
+
+    node: Node
+    cpus: float = 0.0
+    memory_gb: float = 0.0
+    gpus: dict[int, float] = field(default_factory=lambda: defaultdict(float))
+
+    def add(self, need: Resources, placement: Placement, sign: int) -> None:
+        self.cpus += sign * need.cpus
+        self.memory_gb += sign * (need.memory_gb or 0.0)
+        for gpu in placement.gpus:
+            share = need.gpu_memory_gb / self.node.gpus[gpu].memory_gb if need.gpu_memory_gb else min(need.gpus, 1.0)
+            self.gpus[gpu] += sign * share
+
+    def check(self) -> None:
+        assert self.cpus <= self.node.cpus + SLACK, f"{self.cpus} CPUs in use on {self.node}"
+        assert self.memory_gb <= self.node.memory_gb + SLACK, f"{self.memory_gb} GB in use on {self.node}"
+        for gpu, share in self.gpus.items():
+            assert share <= 1 + SLACK, f"{share} of GPU {gpu} in use on {self.node}"
+
+
+def check_placement(need: Resources, placement: Placement) -> None:
+    """A worker has as many different GPUs as it needs."""
+    wanted = int(need.gpus) if need.gpus > 1 else int(need.requires_gpu)
+    assert len(set(placement.gpus)) == len(placement.gpus) == wanted
+
+
+def check_resources(trace: Trace, specs: Sequence[PoolSpec], cluster: Cluster) -> None:
+    """Property 1: no node and no GPU is ever overbooked; starting, draining and stopping workers count."""
+    usage = {node.name: Usage(node) for node in cluster.nodes}
+    alive: dict[str, StartWorker] = {}
+    for _, entry in trace.log:
+        match entry:
+            case StartWorker(worker, pool, placement):
+                check_placement(specs[pool].need, placement)
+                alive[worker] = entry
+                usage[placement.node].add(specs[pool].need, placement, 1)
+                usage[placement.node].check()
+            case WorkerGone(worker) | WorkerLost(worker):
+                start = alive.pop(worker)
+                usage[start.placement.node].add(specs[start.pool].need, start.placement, -1)
+            case NodeLost(name):
+                alive = {worker: start for worker, start in alive.items() if start.placement.node != name}
+                del usage[name]
+            case NodeAdded(node):
+                usage[node.name] = Usage(node)
+    assert not alive, "workers were left behind"
+
+
+def check_no_stop_in_mid_task(trace: Trace, fatal: str | None = None) -> None:
+    """Property 8: whoever is told to stop has nothing in hand; only what hangs is killed."""
+    hands: dict[str, set[int]] = defaultdict(set)
+    for _, entry in trace.log:
+        match entry:
+            case RunBatch(worker, batch):
+                hands[worker].add(batch)
+            case BatchDone(worker, batch) | BatchFailed(worker, batch):
+                hands[worker].discard(batch)
+            case StopWorker(worker):
+                assert not hands[worker], f"{worker} was stopped with {hands[worker]} in hand"
+            case KillWorker(worker, reason):
+                assert "took longer" in reason or reason == fatal
+
+
+def check_one_batch_per_item(trace: Trace) -> None:
+    """Property 4: an item is worked on in one batch only, however often that is tried, and by one worker at a time."""
+    batch_of: dict[str, int] = {}
+    running: dict[int, str] = {}
+    for _, entry in trace.log:
+        match entry:
+            case RunBatch(worker, batch, items):
+                assert batch not in running, f"batch {batch} was given to {worker} and {running.get(batch)}"
+                running[batch] = worker
+                for item in items:
+                    assert batch_of.setdefault(item, batch) == batch
+            case BatchDone(_, batch) | BatchFailed(_, batch):
+                running.pop(batch, None)
+            case WorkerGone(worker) | WorkerLost(worker) | KillWorker(worker):
+                running = {batch: who for batch, who in running.items() if who != worker}
+            case NodeLost():
+                running = {}  # whoever was elsewhere is not given again before it ends: seen by results being unique
+    assert len(set(trace.results)) == len(trace.results)
+
+
+def check_workers_are_used(trace: Trace, until: float) -> None:
+    """Property 7: no worker that was started by then ends without having done anything.
+
+    Those of the first moment are exempt: a resource that only one pool can use is all given to it before anybody knows
+    how fast it is.
+    """
+    started = {entry.worker for time, entry in trace.log if isinstance(entry, StartWorker) and 0 < time < until}
+    used = {entry.worker for _, entry in trace.log if isinstance(entry, RunBatch)}
+    assert not started - used, f"started for nothing: {sorted(started - used)}"
+
+
+def batches(trace: Trace, pool: int) -> set[tuple[str, ...]]:
+    """Return which items were taken together in a pool."""
+    runs = (entry for _, entry in trace.log if isinstance(entry, RunBatch) and not entry.probe)
+    return {run.items for run in runs if run.items[0].startswith(f"{pool}/")}
+
+
+def dead_rows(trace: Trace, rows: int) -> dict[tuple[int, str], set[int]]:
+    """Return the rows that were given up, by pool and item; every item has so many rows."""
+    dead: dict[tuple[int, str], set[int]] = defaultdict(set)
+    for letter in trace.dead:
+        for position, key in enumerate(letter.items):
+            first = position * rows
+            mine = range(rows) if letter.rows is None else [r - first for r in letter.rows if first <= r < first + rows]
+            if mine:
+                dead[letter.pool, key.split("/", 1)[1]] |= set(mine)
+    return dead
+
+
+def failures_of(trace: Trace) -> Counter[str]:
+    """Return how often a worker died or was killed while it ran an item."""
+    hands: dict[str, list[RunBatch]] = defaultdict(list)
+    counts: Counter[str] = Counter()
+    for _, entry in trace.log:
+        match entry:
+            case RunBatch(worker):
+                hands[worker].append(entry)
+            case BatchDone(worker, batch) | BatchFailed(worker, batch):
+                hands[worker] = [run for run in hands[worker] if run.batch != batch]
+            case WorkerLost(worker) | KillWorker(worker):
+                counts.update(hands[worker][0].items if hands[worker] else ())
+                hands[worker] = []
+    return counts
+
+
+def letters_of(trace: Trace) -> list[DeadLetter]:
+    """Return the dead letters in the log."""
+    return [entry for _, entry in trace.log if isinstance(entry, DeadLetter)]

@@ -1,0 +1,133 @@
+"""The situations of the design, with the figures it asks for, in virtual time."""
+
+from __future__ import annotations
+
+import pytest
+import scenarios
+from run_checker import check_resources
+
+from penstock.backends.simulated.trace import Trace
+from penstock.schedule.actions import RunBatch, StartWorker
+from penstock.schedule.scheduler import Scheduler
+
+
+def rate_between(trace: Trace, begin: float, end: float) -> float:
+    return sum(begin < time <= end for time in trace.result_times) / (end - begin)
+
+
+def moves(scheduler: Scheduler, begin: float = 0.0, end: float = float("inf")) -> list[tuple[int, ...]]:
+    return [record.workers for record in scheduler.plans if record.applied and begin <= record.at < end]
+
+
+def test_s0_three_gpus_give_one_per_second() -> None:
+    trace, _ = scenarios.seeds_own(3).run()
+    assert rate_between(trace, 10, 350) == pytest.approx(1.0, rel=0.01)
+
+
+def test_s0_seven_gpus_give_four_per_second() -> None:
+    trace, scheduler = scenarios.seeds_own(7).run()
+    assert rate_between(trace, 5, 95) >= 0.95 * 4
+    assert (1, 4, 2) in moves(scheduler)
+
+
+def test_s1_126_cpus_are_shared_as_they_should() -> None:
+    scenario = scenarios.two_cpu_stages()
+    trace, scheduler = scenario.run()
+    assert 20_000 / trace.finished_at >= 0.97 * scenario.fluid_rate
+    a, b = moves(scheduler)[1]
+    assert abs(a - 56) <= 2
+    assert abs(b - 70) <= 2
+
+
+def test_s2_all_four_gpus_are_busy_as_soon_as_one_can_be() -> None:
+    scenario = scenarios.slow_start()
+    trace, _ = scenario.run()
+    gpu_workers = {entry.worker for _, entry in trace.log if isinstance(entry, StartWorker) and entry.pool == 1}
+    busy = {entry.worker for time, entry in trace.log if isinstance(entry, RunBatch) and time <= 40.0}
+    assert len(gpu_workers & busy) == 4
+    assert trace.finished_at == pytest.approx(40 + 400 / 4)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_s3_any_pipeline_is_near_its_bound_soon_after_the_slowest_start(seed: int) -> None:
+    scenario = scenarios.random_pipeline(seed)
+    trace, scheduler = scenario.run()
+    ready = max(law.start_up for law in scenario.laws) + 5
+    end = min(180.0, 0.9 * trace.finished_at)
+    assert rate_between(trace, ready + sum(scenario.seconds), end) >= 0.94 * scenario.best_rate
+    assert scenario.best_rate >= 0.92 * scenario.fluid_rate, "on 24 GPUs whole workers cost some percent"
+    assert len(moves(scheduler, 0, end)) <= 4
+
+
+def test_s4_a_shift_is_answered_with_few_moves() -> None:
+    scenario = scenarios.rate_shift()
+    trace, scheduler = scenario.run()
+    assert len(moves(scheduler, 30, 130)) <= 2
+    assert rate_between(trace, 40, 120) >= 0.93 * scenario.fluid_rate
+
+
+def test_s5_frames_never_exceed_the_budget() -> None:
+    scenario = scenarios.big_frames()
+    trace, scheduler = scenario.run()
+    assert len(trace.results) == 10_000
+    assert 0.5 * scenario.budget < trace.peak_bytes <= scenario.budget
+    assert scheduler.credits.spilled == 0
+
+
+def test_s6_whatever_breaks_costs_one_row() -> None:
+    scenario = scenarios.everything_breaks()
+    trace, _ = scenario.run()
+    assert sorted(trace.results) == sorted(f"0_{i}" for i in range(800))
+    [letter] = trace.dead
+    assert (letter.items, letter.rows) == (("0/0_77",), (3,))
+    check_resources(trace, scenario.pools, scenario.cluster)
+
+
+def test_s7_ten_inputs_are_ten_workers_and_no_waiting() -> None:
+    trace, _ = scenarios.few_inputs().run()
+    assert trace.finished_at <= 1 + 2 + 5 + 5 + 1 + 1 + 8
+    assert trace.starts <= 30
+
+
+def test_s8_tiny_tasks_keep_everybody_busy() -> None:
+    scenario = scenarios.tiny_tasks()
+    trace, _ = scenario.run()
+    assert len(trace.results) / trace.finished_at >= 0.98 * scenario.fluid_rate
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_s9_a_heavy_tail_is_no_reason_to_run_about(seed: int) -> None:
+    scenario = scenarios.heavy_tail()
+    trace, scheduler = scenario.run(seed)
+    assert rate_between(trace, 5, 90) >= 0.93 * scenario.fluid_rate
+    assert len(moves(scheduler, 0, 90)) <= 5
+
+
+def test_s10_turns_are_as_long_as_the_budget_allows() -> None:
+    """A cycle of 40 s, of which 4 s are start-up: 1 - 4/40 of 5 items per second."""
+    trace, scheduler = scenarios.two_stages_one_gpu().run()
+    assert trace.finished_at <= 200 / 0.88
+    assert trace.starts <= 18
+    assert scheduler.credits.spilled == 0
+
+
+def test_s11_slow_stops_hold_nobody_up() -> None:
+    scenario = scenarios.slow_stops()
+    trace, scheduler = scenario.run()
+    assert len(moves(scheduler, 30, 60)) <= 8
+    assert rate_between(trace, 31, 45) >= 0.9 * rate_between(trace, 15, 30), "while twenty workers stop, the rest works"
+    assert rate_between(trace, 50, 0.9 * trace.finished_at) >= 0.85 * scenario.fluid_rate
+
+
+def test_s12_a_starved_pool_is_not_slow() -> None:
+    scenario = scenarios.bursty_source()
+    trace, scheduler = scenario.run()
+    source_alone = sum(5.0 if i % 200 == 199 else 0.01 for i in range(3_000))
+    assert trace.finished_at <= 1.05 * source_alone + 10
+    assert len(moves(scheduler, 0, 0.9 * trace.finished_at)) <= 4
+
+
+def test_s13_thirty_stages_run_on_two_cores() -> None:
+    scenario = scenarios.thirty_stages()
+    trace, _ = scenario.run()
+    assert len(trace.results) / trace.finished_at >= 0.95 * scenario.fluid_rate

@@ -1,0 +1,278 @@
+"""Feed an event, compare the actions: the small promises that random runs would hide."""
+
+from __future__ import annotations
+
+from penstock.backends.simulated.law import Law, constant
+from penstock.backends.simulated.simulate import simulate
+from penstock.core.cluster import Cluster, Node
+from penstock.core.resources import Resources
+from penstock.schedule.actions import (
+    Action,
+    DeadLetter,
+    DropItem,
+    GrantCredit,
+    KillWorker,
+    RunBatch,
+    StartWorker,
+    StopWorker,
+)
+from penstock.schedule.events import (
+    BatchDone,
+    BatchFailed,
+    CreditWanted,
+    Emitted,
+    NodeAdded,
+    NodeLost,
+    Output,
+    StopAsked,
+    Tick,
+    WorkerGone,
+    WorkerLost,
+    WorkerReady,
+)
+from penstock.schedule.scheduler import Scheduler
+from penstock.schedule.state import PoolSpec, Settings
+
+PLENTY = Settings(memory_budget=10**9)
+
+
+def machine(cpus: float = 4) -> Cluster:
+    return Cluster((Node("here", cpus, 64.0),))
+
+
+def sources(count: int, rows: int = 1) -> list[Output]:
+    return [Output(f"0_{i}", (0, i), 0, rows) for i in range(count)]
+
+
+def of(kind: type, actions: list[Action]) -> list[Action]:
+    return [action for action in actions if isinstance(action, kind)]
+
+
+def test_a_run_from_start_to_end() -> None:
+    scheduler = Scheduler([PoolSpec("only", workers=1)], machine(), PLENTY)
+    [start] = scheduler.begin(0.0, sources(1))
+    assert isinstance(start, StartWorker)
+    [run] = scheduler.handle(1.0, WorkerReady(start.worker))
+    assert run == RunBatch(start.worker, 1, ("0/0_0",), 0)
+    done = scheduler.handle(2.0, Emitted(start.worker, 1, (Output("0_0", (0, 0), 5),)), BatchDone(start.worker, 1, 1.0))
+    assert done == [DropItem("0/0_0"), StopWorker(start.worker)]
+    assert not scheduler.finished
+    assert scheduler.handle(3.0, WorkerGone(start.worker)) == []
+    assert scheduler.finished
+    assert scheduler.results == 1
+
+
+def ready(scheduler: Scheduler, items: int = 4, rows: int = 1) -> tuple[str, RunBatch]:
+    """Begin with one worker that runs its first batch."""
+    actions = scheduler.begin(0.0, sources(items, rows))
+    worker = next(action.worker for action in actions if isinstance(action, StartWorker))
+    [run] = of(RunBatch, scheduler.handle(0.0, WorkerReady(worker)))
+    assert isinstance(run, RunBatch)
+    return worker, run
+
+
+def test_what_hangs_is_killed_although_others_keep_talking() -> None:
+    """No tick ever comes: every call brings an event."""
+    scheduler = Scheduler([PoolSpec("p", workers=2, timeout_s=10.0)], machine(), PLENTY)
+    one, two = (action.worker for action in scheduler.begin(0.0, sources(50)) if isinstance(action, StartWorker))
+    batches = {run.worker: run.batch for run in scheduler.handle(0.0, WorkerReady(one), WorkerReady(two))
+               if isinstance(run, RunBatch)}  # fmt: skip
+    assert scheduler.wake_at() <= 10.0
+    killed: list[Action] = []
+    for second in range(1, 12):
+        actions = scheduler.handle(float(second), BatchDone(two, batches[two], 1.0))
+        batches.update({run.worker: run.batch for run in actions if isinstance(run, RunBatch)})
+        killed += of(KillWorker, actions)
+    assert killed == [KillWorker(one, "took longer than task_timeout_s=10")]
+
+
+def test_waiting_for_credit_is_no_hanging_and_no_work() -> None:
+    specs = [PoolSpec("a", workers=1, timeout_s=10.0), PoolSpec("b", workers=1)]
+    scheduler = Scheduler(specs, machine(), Settings(memory_budget=100))
+    starts = [action.worker for action in scheduler.begin(0.0, sources(9)) if isinstance(action, StartWorker)]
+    actions = scheduler.handle(0.0, *map(WorkerReady, starts))
+    [run] = of(RunBatch, actions)
+    assert isinstance(run, RunBatch)
+    giver, taker = run.worker, next(worker for worker in starts if worker != run.worker)
+    [grant] = scheduler.handle(9.0, CreditWanted(giver, run.batch, 90))
+    assert grant == GrantCredit(giver, run.batch, 90)
+    [taken] = of(RunBatch, scheduler.handle(9.0, Emitted(giver, run.batch, (Output("x", (0, 0, 0), 90),))))
+    assert isinstance(taken, RunBatch)
+    assert taken.worker == taker
+    assert scheduler.handle(9.0, CreditWanted(giver, run.batch, 90)) == []
+    assert scheduler.pools[0].running == 0
+    assert of(KillWorker, scheduler.handle(1000.0, Tick())) == []
+    freed = scheduler.handle(1000.0, BatchDone(taker, taken.batch, 991.0))
+    assert GrantCredit(giver, run.batch, 90) in freed
+    assert of(KillWorker, scheduler.handle(1000.9, Tick())) == []
+    assert of(KillWorker, scheduler.handle(1001.0, Tick())) != [], "it had one second left"
+
+
+def test_when_nothing_moves_one_output_goes_to_disk() -> None:
+    scheduler = Scheduler([PoolSpec("a", workers=1), PoolSpec("b", workers=1)], machine(), Settings(memory_budget=10))
+    starts = [action.worker for action in scheduler.begin(0.0, sources(1)) if isinstance(action, StartWorker)]
+    [run] = of(RunBatch, scheduler.handle(0.0, *map(WorkerReady, starts)))
+    assert isinstance(run, RunBatch)
+    assert scheduler.handle(1.0, CreditWanted(run.worker, run.batch, 50)) == [
+        GrantCredit(run.worker, run.batch, 0, spill=True)
+    ]
+    scheduler.handle(1.0, Emitted(run.worker, run.batch, (Output("x", (0, 0), 0),)))
+    assert (scheduler.credits.held, scheduler.credits.spilled) == (0, 1)
+
+
+def test_a_death_makes_only_the_running_batch_suspect() -> None:
+    settings = Settings(memory_budget=10**9, round_trip_s=10.0)
+    scheduler = Scheduler([PoolSpec("p", workers=1, expected_seconds=0.01)], machine(), settings)
+    actions = scheduler.begin(0.0, sources(20))
+    [start] = of(StartWorker, actions)
+    assert isinstance(start, StartWorker)
+    given = of(RunBatch, scheduler.handle(0.0, WorkerReady(start.worker)))
+    assert len(given) > 1, "some are given ahead"
+    scheduler.handle(1.0, WorkerLost(start.worker, "killed"))
+    attempts = {batch.id: batch.attempts for batch in scheduler.pools[0].retries}
+    assert sum(attempts.values()) == 1
+    assert len(attempts) == len(given)
+
+
+def test_a_lost_node_is_nobodys_fault() -> None:
+    """More often than a batch may fail, or a setup: workers are lost with their nodes before and after they are up."""
+    scheduler = Scheduler([PoolSpec("p", workers=1)], Cluster((Node("n0", 1, 8),)), PLENTY)
+    actions = scheduler.begin(0.0, sources(1))
+    for number in range(1, 9):
+        [start] = of(StartWorker, actions)
+        assert isinstance(start, StartWorker)
+        if number % 2:
+            assert of(RunBatch, scheduler.handle(float(number), WorkerReady(start.worker)))
+        scheduler.handle(float(number), NodeLost(f"n{number - 1}"))
+        actions = scheduler.handle(float(number), NodeAdded(Node(f"n{number}", 1, 8)))
+    assert scheduler.fatal is None
+    assert scheduler.dead == 0
+    [batch] = scheduler.pools[0].retries
+    assert batch.attempts == 0
+
+
+def test_a_refused_task_costs_its_neighbours_nothing() -> None:
+    scheduler = Scheduler([PoolSpec("p", batch_size=4, workers=1)], machine(), PLENTY)
+    worker, run = ready(scheduler, items=4, rows=10)
+    dead: list[Action] = []
+    queue = [run]
+    while queue:
+        batch = queue.pop()
+        picked = [(s.start, s.stop or 40, s.without) for s in batch.selections] or [(0, 40, ())]
+        refused = any(start <= row < stop and row not in without for start, stop, without in picked for row in (25,))
+        event = BatchFailed(worker, batch.batch, "no such column") if refused else BatchDone(worker, batch.batch, 0.1)
+        actions = scheduler.handle(1.0, event)
+        dead += of(DeadLetter, actions)
+        queue += [action for action in actions if isinstance(action, RunBatch)]
+    [letter] = dead
+    assert isinstance(letter, DeadLetter)
+    assert letter.rows == tuple(range(20, 30)), "the third task, all of it, and nothing else"
+    assert not scheduler.items
+
+
+def test_a_late_result_is_dropped_unless_somebody_has_given_it_since() -> None:
+    scheduler = Scheduler([PoolSpec("a", workers=1, timeout_s=5.0), PoolSpec("b", workers=1)], machine(), PLENTY)
+    starts = [action.worker for action in scheduler.begin(0.0, sources(1)) if isinstance(action, StartWorker)]
+    [run] = of(RunBatch, scheduler.handle(0.0, WorkerReady(starts[0])))
+    assert isinstance(run, RunBatch)
+    actions = scheduler.handle(5.0, Tick())
+    assert of(KillWorker, actions)
+    [again] = of(StartWorker, actions)
+    assert isinstance(again, StartWorker)
+    late = Emitted(run.worker, run.batch, (Output("0_0", (0, 0), 5),))
+    assert scheduler.handle(5.1, late) == [DropItem("1/0_0")]
+    scheduler.handle(5.2, WorkerGone(run.worker))
+    scheduler.handle(6.0, WorkerReady(again.worker))
+    scheduler.handle(7.0, Emitted(again.worker, run.batch, (Output("0_0", (0, 0), 5),)))
+    assert DropItem("1/0_0") not in scheduler.handle(7.1, late), "that would take the good one away"
+
+
+def test_a_worker_that_is_gone_with_work_in_hand_loses_nothing() -> None:
+    scheduler = Scheduler([PoolSpec("p", workers=1)], machine(), PLENTY)
+    worker, run = ready(scheduler, items=1)
+    scheduler.handle(1.0, WorkerGone(worker))
+    assert [batch.id for batch in scheduler.pools[0].retries] == [run.batch]
+
+
+def test_setups_that_always_fail_end_the_run_and_say_why() -> None:
+    law = Law(constant(1.0), start_up=1.0, setup_fails=lambda attempt: True)
+    trace, scheduler = simulate([PoolSpec("a"), PoolSpec("b")], [Law(constant(0.1)), law], machine(), 100)
+    assert scheduler.fatal == "workers of pool 'b' cannot be set up: setup failed"
+    assert scheduler.finished
+    assert trace.finished_at < 60
+
+
+def test_a_pool_that_cannot_have_more_workers_lives_with_what_it_has() -> None:
+    """As with a model that fits into memory twice: the first two come up, no other ever does."""
+    law = Law(constant(0.5), start_up=0.1, setup_fails=lambda attempt: attempt > 2)
+    trace, scheduler = simulate([PoolSpec("p")], [law], machine(8), 100)
+    assert scheduler.fatal is None
+    assert len(trace.results) == 100
+    assert scheduler.pools[0].ceiling == 2
+    assert trace.starts <= 20
+
+
+def test_stopping_forgets_sources_and_finishes_what_was_begun() -> None:
+    scheduler = Scheduler([PoolSpec("list", workers=1), PoolSpec("read", workers=1)], machine(), PLENTY)
+    starts = [
+        action.worker for action in scheduler.begin(0.0, [Output("0", (0,), 0)]) if isinstance(action, StartWorker)
+    ]
+    actions = scheduler.handle(0.0, *map(WorkerReady, starts))
+    [listing] = of(RunBatch, actions)
+    assert isinstance(listing, RunBatch)
+    outputs = tuple(Output(f"0_{i}", (0, i), 0) for i in range(5))
+    [reading] = of(RunBatch, scheduler.handle(1.0, Emitted(listing.worker, listing.batch, outputs)))
+    assert isinstance(reading, RunBatch)
+    scheduler.handle(2.0, StopAsked())
+    assert scheduler.abandoned == 4
+    scheduler.handle(2.0, Emitted(listing.worker, listing.batch, (Output("0_9", (0, 9), 0),)))
+    assert scheduler.abandoned == 5, "what the source lists from now on is not begun either"
+    scheduler.handle(3.0, BatchDone(listing.worker, listing.batch, 3.0))
+    scheduler.handle(3.0, Emitted(reading.worker, reading.batch, (Output("0_0", (0, 0), 0),)))
+    last = scheduler.handle(3.0, BatchDone(reading.worker, reading.batch, 2.0))
+    assert len(of(StopWorker, last)) == 2
+    assert scheduler.results == 1
+
+
+def test_workers_are_replaced_one_after_the_other_without_a_dip() -> None:
+    spec = PoolSpec("p", workers=8, max_tasks_per_worker=20)
+    trace, _ = simulate([spec], [Law(constant(0.1), start_up=1.0)], machine(10), 2_000, record=True)
+    assert trace.starts > 8 * 3
+    assert trace.finished_at <= 1.05 * (1.0 + 2_000 * 0.1 / 8)
+    up, counts = 0, []
+    for time, entry in trace.log:
+        up += isinstance(entry, WorkerReady) - isinstance(entry, StopWorker)
+        if 2.0 < time < trace.finished_at - 1:
+            counts.append(up)
+    assert min(counts) >= 7
+
+
+def test_without_room_for_two_a_worker_goes_before_its_successor_comes() -> None:
+    spec = PoolSpec("p", Resources(cpus=1), max_tasks_per_worker=10)
+    trace, _ = simulate([spec], [Law(constant(0.1), start_up=0.1)], machine(2), 200)
+    assert len(trace.results) == 200
+    assert trace.starts >= 10
+
+
+def test_a_filter_that_lets_nothing_through_holds_nobody_back() -> None:
+    """The pool behind it is never measured: that must not keep the others at one worker."""
+    laws = [Law(constant(0.5), fan_out=lambda order: 0), Law(constant(0.1))]
+    trace, _ = simulate([PoolSpec("filter"), PoolSpec("after")], laws, machine(16), 600)
+    assert trace.finished_at <= 1.3 * 600 * 0.5 / 15
+
+
+def test_everything_in_front_of_a_barrier_may_go_to_disk() -> None:
+    laws = [Law(constant(0.1), output_bytes=lambda order: 100), Law(constant(0.1))]
+    specs = [PoolSpec("a"), PoolSpec("all", barrier=True)]
+    trace, scheduler = simulate(specs, laws, machine(4), 200, Settings(memory_budget=1_000))
+    assert len(trace.results) == 200
+    assert trace.peak_bytes <= 1_000
+    assert trace.finished_at <= 1.2 * 200 * 0.2 / 4, "and nobody waits for it"
+    assert scheduler.credits.spilled >= 180
+
+
+def test_what_an_earlier_run_has_shown_makes_the_first_plan_the_last() -> None:
+    specs = [PoolSpec(name, expected_seconds=s, expected_fan_out=1.0) for name, s in (("a", 0.17), ("b", 0.21))]
+    trace, scheduler = simulate(specs, [Law(constant(0.17)), Law(constant(0.21))], machine(126), 5_000)
+    assert scheduler.plans[0].workers == (56, 70)
+    assert trace.finished_at <= 1.04 * 5_000 * 0.38 / 126
