@@ -58,7 +58,7 @@ def pool_records(scheduler: Scheduler, plan: Plan) -> list[dict[str, Any]]:
 def _pool(scheduler: Scheduler, pool: Pool, plan: Plan, remaining: float, now: float) -> PoolSnapshot:
     ready = sum(worker.status is Status.READY for worker in pool.workers.values())
     busy = sum(bool(worker.batches) and not worker.waits_for_credit for worker in pool.workers.values())
-    rate = (pool.rate(now) or 0.0) * busy
+    rate = pool.rate(now) or 0.0
     edges = scheduler.credits.edges
     held = edges[pool.index - 1] if 0 < pool.index <= len(edges) else None
     return PoolSnapshot(
@@ -66,13 +66,14 @@ def _pool(scheduler: Scheduler, pool: Pool, plan: Plan, remaining: float, now: f
         stages=tuple(stage.name for stage in plan.pools[pool.index].stages),
         ready=ready,
         wanted=pool.wanted if remaining else 0,
-        items_per_second=rate,
+        items_per_second=rate * busy,
         queue=pool.queued,
         held_bytes=0 if held is None else held.held_private + held.held_shared,
         busy=busy / len(pool.workers) if pool.workers else 0.0,
         done=pool.done,
         remaining=remaining,
-        eta_seconds=0.0 if remaining == 0 else remaining / rate if rate > 0 else None,
+        # What its workers could do: one that only waits for others now is no reason not to know.
+        eta_seconds=0.0 if remaining == 0 else remaining / (rate * ready) if rate * ready > 0 else None,
     )
 
 
