@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from math import inf
 from typing import Protocol
 
 from penstock.schedule.actions import Action
@@ -26,13 +27,27 @@ class Backend(Protocol):
         ...
 
 
-def drive(scheduler: Scheduler, backend: Backend, first_actions: Sequence[Action]) -> None:
-    """Run until the scheduler says that it is finished: events in, actions out."""
+def drive(
+    scheduler: Scheduler,
+    backend: Backend,
+    first_actions: Sequence[Action],
+    *,
+    look: Callable[[float], None] | None = None,
+    look_every: float = inf,
+) -> None:
+    """Run until the scheduler says that it is finished: events in, actions out.
+
+    Somebody who wants to watch is called with the time, so many seconds apart, whether something happens or not.
+    """
     actions = first_actions
+    next_look = -inf
     while True:
         for action in actions:
             backend.carry_out(action)
+        if look is not None and backend.now() >= next_look:
+            next_look = backend.now() + look_every
+            look(backend.now())
         if scheduler.finished:
             return
-        events = backend.wait(scheduler.wake_at())
+        events = backend.wait(min(scheduler.wake_at(), next_look) if look is not None else scheduler.wake_at())
         actions = scheduler.handle(backend.now(), *(events or [Tick()]))

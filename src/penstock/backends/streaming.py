@@ -17,6 +17,7 @@ from typing import Any
 
 import psutil
 
+from penstock.backends.backend import drive
 from penstock.backends.local.backend import LocalBackend
 from penstock.backends.local.folders import shared_memory_free
 from penstock.backends.observe import pool_records, snapshot
@@ -34,7 +35,7 @@ from penstock.runtime.machine import GB, this_machine
 from penstock.runtime.opening import OpenRun, how_to_resume, open_run
 from penstock.runtime.selection import rows_of
 from penstock.runtime.transport import Stored, dump_task, store
-from penstock.schedule.events import Output, Tick
+from penstock.schedule.events import Output
 from penstock.schedule.scheduler import Scheduler
 from penstock.schedule.state import PoolSpec, Settings, item_key
 
@@ -179,7 +180,8 @@ class _StreamingRun:
         )
         try:
             with _interruptible(backend), self._view:
-                self._drive(backend, self._put(backend, roots, given=given))
+                first = self.scheduler.begin(backend.now(), self._put(backend, roots, given=given))
+                drive(self.scheduler, backend, first, look=self._show, look_every=_SHOW_EVERY_S)
         finally:
             backend.close()
             self._executor.peak_resident = backend.peak_resident
@@ -221,22 +223,9 @@ class _StreamingRun:
             outputs.append(Output(task.task_id, task._order, 0, rows_of(task)))
         return outputs
 
-    def _drive(self, backend: LocalBackend, outputs: list[Output]) -> None:
-        scheduler = self.scheduler
-        shown = 0.0
-        actions = scheduler.begin(backend.now(), outputs)
-        while True:
-            for action in actions:
-                backend.carry_out(action)
-            now = backend.now()
-            if now - shown >= _SHOW_EVERY_S:
-                shown = now
-                elapsed = now - self._started
-                self._view.update(snapshot(scheduler, self.opened.plan, elapsed, now, self.books.failed))
-            if scheduler.finished:
-                return
-            events = backend.wait(min(scheduler.wake_at(), now + _SHOW_EVERY_S))
-            actions = scheduler.handle(backend.now(), *(events or [Tick()]))
+    def _show(self, now: float) -> None:
+        view = snapshot(self.scheduler, self.opened.plan, now - self._started, now, self.books.failed)
+        self._view.update(view)
 
 
 def _spec(pool: Pool, timeout: float | None) -> PoolSpec:
