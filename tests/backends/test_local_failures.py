@@ -159,6 +159,14 @@ def test_ignored_failures_have_a_bound(allowed: float, passes: bool, tmp_path: P
             run(stages, tmp_path, max_failed=allowed)
 
 
+def test_a_run_in_which_too_much_fails_is_stopped_early(tmp_path: Path) -> None:
+    tasks = [make_batch(["poison"]) for _ in range(40)]
+    stages = [ListSource(tasks), Picky("kill"), JsonlWriter(str(tmp_path / "out"))]
+    with pytest.raises(StageError, match="the run was stopped at that"):
+        run(stages, tmp_path, max_failed=1, max_retries=0)
+    assert 1 < len(letters(tmp_path)) < 40
+
+
 class BadSetup(Docs):
     name = "bad_setup"
 

@@ -6,9 +6,13 @@ import pytest
 import scenarios
 from run_checker import check_resources
 
+from penstock.backends.simulated.law import Law
+from penstock.backends.simulated.simulate import simulate
 from penstock.backends.simulated.trace import Trace
+from penstock.core.cluster import Cluster, Node
 from penstock.schedule.actions import RunBatch, StartWorker
 from penstock.schedule.scheduler import Scheduler
+from penstock.schedule.state import PoolSpec
 
 
 def rate_between(trace: Trace, begin: float, end: float) -> float:
@@ -131,3 +135,18 @@ def test_s13_thirty_stages_run_on_two_cores() -> None:
     scenario = scenarios.thirty_stages()
     trace, _ = scenario.run()
     assert len(trace.results) / trace.finished_at >= 0.95 * scenario.fluid_rate
+
+
+def test_in_the_tail_the_largest_item_goes_first() -> None:
+    """Ten items that take as long as they are large, on two workers: the last large one must not be begun last."""
+    sizes = [1, 1, 1, 1, 1, 1, 2, 3, 4, 9]
+    law = Law(lambda order, now, chance: 0.001, output_bytes=lambda order: sizes[order[1]])
+    pools = [PoolSpec("make", workers=1), PoolSpec("use")]
+    laws = [law, Law(lambda order, now, chance: float(sizes[order[1]]))]
+    trace, _ = simulate(pools, laws, Cluster((Node("n", 2, 8),)), len(sizes), record=True)
+    used = [
+        action.items[0] for _, action in trace.actions if isinstance(action, RunBatch) and action.items[0][0] == "1"
+    ]
+    begun = [sizes[int(key.rpartition("_")[2])] for key in used]
+    assert sorted(begun) == sizes
+    assert begun[-4:] == [9, 4, 3, 2]

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from functools import partial
 from math import ceil
 from pathlib import Path
 from types import FrameType
@@ -40,7 +41,7 @@ from penstock.schedule.scheduler import Scheduler
 from penstock.schedule.state import PoolSpec, Settings, item_key
 
 _SHARE_OF_FREE_MEMORY = 0.4
-_SHOW_EVERY_S = 0.2
+_LOOK_EVERY_S = 0.2
 _DEFAULTS: dict[str, Any] = {
     "logging_interval": 60,
     "ignore_failures": False,
@@ -123,8 +124,9 @@ class StreamingExecutor:
         if not failed or first is None or (self._config["ignore_failures"] and not self._too_many(run)):
             return
         again = f" To see it fail: {first.reproduce}" if first.reproduce else ""
+        rest = "the run was stopped at that" if run.scheduler.stopping else "everything else was"
         raise StageError(
-            f"{failed} of the input could not be processed; everything else was. The first: {first.reason} "
+            f"{failed} of the input could not be processed; {rest}. The first: {first.reason} "
             f"(task {first.task_id}). All of them: {run.opened.folder.dead_letters}.{again} "
             "To go on past such rows: config={'ignore_failures': True}."
         )
@@ -166,6 +168,8 @@ class _StreamingRun:
         self._view = LiveView(opened.plan.pipeline, float(config["logging_interval"]), enabled=executor._show_progress)
         self._started = time.monotonic()
         self._seconds = 0.0
+        # Set when so much failed that the rest is not worth doing.
+        self._gave_up = False
 
     def run(self, roots: list[Task[Any]], *, given: bool) -> None:
         """Run everything, and leave nothing behind."""
@@ -181,12 +185,12 @@ class _StreamingRun:
         try:
             with _interruptible(backend), self._view:
                 first = self.scheduler.begin(backend.now(), self._put(backend, roots, given=given))
-                drive(self.scheduler, backend, first, look=self._show, look_every=_SHOW_EVERY_S)
+                drive(self.scheduler, backend, first, look=partial(self._look, backend), look_every=_LOOK_EVERY_S)
         finally:
             backend.close()
             self._executor.peak_resident = backend.peak_resident
             self._seconds = time.monotonic() - self._started
-        if self.scheduler.stopping:
+        if self.scheduler.stopping and not self._gave_up:
             raise KeyboardInterrupt
 
     def summary(self) -> RunSummary:
@@ -223,7 +227,12 @@ class _StreamingRun:
             outputs.append(Output(task.task_id, task._order, 0, rows_of(task)))
         return outputs
 
-    def _show(self, now: float) -> None:
+    def _look(self, backend: LocalBackend, now: float) -> None:
+        """Show how far the run has come, and stop it if more has failed than may."""
+        most = self._executor._max_failed
+        if most is not None and most >= 1 and self.books.failed > most and not self._gave_up:
+            self._gave_up = True
+            backend.ask_to_stop()
         view = snapshot(self.scheduler, self.opened.plan, now - self._started, now, self.books.failed)
         self._view.update(view)
 

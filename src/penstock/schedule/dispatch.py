@@ -8,7 +8,7 @@ from math import ceil
 from penstock.schedule.actions import RunBatch
 from penstock.schedule.clock import clock_in
 from penstock.schedule.granting import has_credit, reserve, spill_one
-from penstock.schedule.state import MAX_AHEAD, Batch, Pool, Run, Worker
+from penstock.schedule.state import MAX_AHEAD, Batch, Item, Pool, Run, Worker
 from penstock.schedule.workforce import file_by_load
 
 # Tasks longer than that are not given ahead: the way of a message does not matter then.
@@ -76,7 +76,21 @@ def _next_batch(run: Run, pool: Pool, *, force: bool = False) -> Batch | None:
     if count == 0 or not (force or has_credit(run, pool, count)):
         return None
     run.batch_count += 1
+    if _in_the_tail(run, pool):
+        return Batch(run.batch_count, pool.index, (_take_largest(run, pool),))
     return Batch(run.batch_count, pool.index, tuple(run.items[pool.pop()] for _ in range(count)))
+
+
+def _in_the_tail(run: Run, pool: Pool) -> bool:
+    """Tell whether this is the last of it: then a large item begun late would keep everybody waiting."""
+    return pool.spec.batch_size == 1 and run.first_open >= pool.index and len(pool.waiting) <= 2 * len(pool.workers)
+
+
+def _take_largest(run: Run, pool: Pool) -> Item:
+    key = max(pool.waiting, key=lambda entry: (run.items[entry[1]].size, [-part for part in entry[0]]))[1]
+    pool.waiting = [entry for entry in pool.waiting if entry[1] != key]
+    heapq.heapify(pool.waiting)
+    return run.items[key]
 
 
 def _batch_length(run: Run, pool: Pool) -> int:
