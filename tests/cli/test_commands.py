@@ -179,3 +179,31 @@ def test_a_stopped_run_says_how_to_go_on_and_goes_on(tmp_path: Path) -> None:
     assert sorted(str(document["text"]) for document in read_output(tmp_path / "clean")) == [
         f"doc {number}" for number in range(1, 6)
     ]
+
+
+def test_a_failure_can_be_seen_again_from_the_command_in_the_error(tmp_path: Path) -> None:
+    write_crawl(tmp_path)
+    (tmp_path / "counting.py").write_text(
+        "from penstock import DocumentBatch, ProcessingStage\n"
+        "class Counting(ProcessingStage[DocumentBatch, DocumentBatch]):\n"
+        "    name = 'counting'\n"
+        "    def process(self, task: DocumentBatch) -> DocumentBatch:\n"
+        "        if '3' in task.to_pyarrow()['id'].to_pylist():\n"
+        "            raise ValueError('cannot count to three')\n"
+        "        return task\n"
+    )
+    (tmp_path / "job.yaml").write_text(
+        "stages:\n"
+        "  - {_target_: JsonlReader, file_paths: crawl}\n"
+        "  - {_target_: counting.Counting}\n"
+        "  - {_target_: JsonlWriter, path: clean}\n"
+    )
+    done = penstock(tmp_path, "run", "job.yaml")
+    assert done.returncode == 1
+    assert "Read 6 documents, kept 5 (83.3%), dropped 0." in done.stderr
+    [line] = [line.strip() for line in done.stderr.splitlines() if "To see it fail: " in line]
+    again = penstock(tmp_path, *line.removeprefix("To see it fail: penstock ").split())
+    assert again.returncode == 1
+    assert '"id": "3"' in again.stdout
+    assert "ValueError: cannot count to three" in again.stderr
+    assert "in process" in again.stderr

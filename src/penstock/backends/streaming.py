@@ -123,13 +123,15 @@ class StreamingExecutor:
         failed, first = run.books.failed, run.books.first_failure
         if not failed or first is None or (self._config["ignore_failures"] and not self._too_many(run)):
             return
-        again = f" To see it fail: {first.reproduce}" if first.reproduce else ""
         rest = "the run was stopped at that" if run.scheduler.stopping else "everything else was"
-        raise StageError(
-            f"{failed} of the input could not be processed; {rest}. The first: {first.reason} "
-            f"(task {first.task_id}). All of them: {run.opened.folder.dead_letters}.{again} "
-            "To go on past such rows: config={'ignore_failures': True}."
-        )
+        lines = [
+            f"{failed} of the input could not be processed; {rest}.",
+            f"The first: {first.reason} (task {first.task_id}).",
+            f"All of them: {run.opened.folder.dead_letters}",
+            f"To see it fail: {first.reproduce}" if first.reproduce else "",
+            "To go on past such rows: config={'ignore_failures': True}.",
+        ]
+        raise StageError("\n  ".join(line for line in lines if line))
 
     def _too_many(self, run: _StreamingRun) -> bool:
         if self._max_failed is None:

@@ -24,24 +24,26 @@ def command(file: Path, show: bool) -> None:
       penstock reproduce clean/_penstock/failures/w3-1.pickle
       python -m pdb -m penstock reproduce clean/_penstock/failures/w3-1.pickle
     """
-    import cloudpickle
+    import traceback
 
     from penstock.core.worker_info import NodeInfo, WorkerMetadata
+    from penstock.runtime.reproduction import load_failure
     from penstock.runtime.selection import rows_of
     from penstock.runtime.worker import Worker
 
-    steps, tasks = cloudpickle.loads(file.read_bytes())
-    steps = steps if isinstance(steps, tuple) else (steps,)
-    tasks = tasks if isinstance(tasks, list) else [tasks]
+    steps, tasks = load_failure(file)
     for task in tasks:
         for row in range(min(rows_of(task), 3)):
             click.echo(f"input: {task.excerpt(row)}")
     if show:
         return
     worker = Worker(steps)
-    worker.start(NodeInfo("this machine"), WorkerMetadata("reproduce"))
     try:
+        worker.start(NodeInfo("this machine"), WorkerMetadata("reproduce"))
         outputs = worker.run(tasks).outputs
+    except Exception as error:
+        traceback.print_exception(error)
+        raise SystemExit(1) from error
     finally:
         worker.stop()
     click.echo(f"It did not fail this time: {len(outputs)} tasks came out, {sum(t.num_items for t in outputs)} items.")

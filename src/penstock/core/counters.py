@@ -41,9 +41,9 @@ class StageCounters:
 
     @property
     def dropped(self) -> int:
-        """How many items went in and did not come out, where both are of one kind."""
+        """How many items went in and did not come out, where both are of one kind; what failed is not dropped."""
         same_kind = self.noun_out in ("", self.noun_in)
-        return max(0, self.items_in - self.items_out) if same_kind else 0
+        return max(0, self.items_in - self.items_out - self.errors) if same_kind else 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the totals as plain data."""

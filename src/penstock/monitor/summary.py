@@ -89,14 +89,15 @@ class RunSummary:
         grew = any(c.noun_in == c.noun_out == "documents" and c.items_out > c.items_in for c in self.counters)
         if read is not None and not grew:  # where stages make documents, "kept" would mean nothing
             by = "; ".join(f"{count:,} by {stage}" for stage, count in sorted(dropped.items(), key=lambda e: -e[1]))
-            kept = read - sum(dropped.values())
+            failed = sum(c.errors for c in self.counters if c.noun_in == "documents")
+            kept = read - sum(dropped.values()) - failed
             share = f" ({kept / read:.1%})" if read else ""
             lines.append(f"Read {read:,} documents, kept {kept:,}{share}, dropped {sum(dropped.values()):,}"
                          + (f": {by}." if by else "."))  # fmt: skip
         if self.resumed:
             lines.append(f"Went on where an earlier run stopped: {self.resumed:,} source tasks were complete already.")
         if self.num_dead_letters:
-            lines.append(f"Set aside {self.num_dead_letters:,} records that could not be read: {self.dead_letters}")
+            lines.append(f"Set aside {self.num_dead_letters:,} records, with the reason for each: {self.dead_letters}")
         if self.failed:
             lines.append(f"{_items(self.failed, 'items')} failed in every attempt.")
         if self.pools is not None and (sentence := self._how_it_ran()):

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import cloudpickle
-
 from penstock.core.counters import StageCounters
 from penstock.core.rejection import MAX_EXCERPT, Rejection
 from penstock.core.task import Task
 from penstock.plan.plan import Plan, Pool
+from penstock.runtime.reproduction import keep_failure
 from penstock.runtime.selection import apply_selection, locate, rows_of
 from penstock.runtime.settlement import Settlement
 from penstock.runtime.transport import Stored
@@ -111,11 +110,9 @@ class Books:
         self._kept += 1
         if self._kept > _KEPT_FAILURES:
             return ""
-        self.failure_folder.mkdir(parents=True, exist_ok=True)
         path = self.failure_folder / f"lost-{self._kept}.pickle"
         chosen = list(tasks)
         if letter.rows is not None and letter.step == 0:
             others = set(range(sum(rows_of(task) for task in tasks))) - set(letter.rows)
             chosen = apply_selection(tasks, Selection(without=tuple(others)))
-        path.write_bytes(cloudpickle.dumps((pool.steps, chosen)))
-        return f"penstock reproduce {path}"
+        return keep_failure(path, pool.steps, chosen)

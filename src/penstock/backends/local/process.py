@@ -39,6 +39,7 @@ from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
 from penstock.errors import PenstockError
+from penstock.runtime.reproduction import keep_failure
 from penstock.runtime.selection import rows_of
 from penstock.runtime.transport import Stored, dump_task, joined, load, size_of, store
 from penstock.runtime.worker import Worker
@@ -216,10 +217,8 @@ class _Process:
         self._failures += 1
         if self._failures > _KEPT_FAILURES:
             return ""
-        self._orders.failure_folder.mkdir(parents=True, exist_ok=True)
         path = self._orders.failure_folder / f"{self._orders.worker}-{self._failures}.pickle"
-        path.write_bytes(cloudpickle.dumps((step, task.compacted())))
-        return f"penstock reproduce {path}"
+        return keep_failure(path, [step], [task])
 
     def _leave_crumb(self, step: int, rows: int) -> None:
         CRUMB.pack_into(self._crumb, 0, step, rows)

@@ -1,0 +1,33 @@
+"""A failure kept for later: the stages and the tasks they failed on, in a file that any Python here can open again."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+
+from penstock.core.stage import ProcessingStage
+from penstock.core.task import Task
+
+Steps = Sequence[ProcessingStage[Any, Any]]
+
+
+def keep_failure(path: Path, steps: Steps, tasks: Sequence[Task[Any]]) -> str:
+    """Write a failure down, and return what to type to see it again."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    body = cloudpickle.dumps((list(steps), [task.compacted() for task in tasks]))
+    # Modules of the user's own are found again where they were found before.
+    path.write_bytes(pickle.dumps({"sys_path": list(sys.path), "body": body}))
+    return f"penstock reproduce {path}"
+
+
+def load_failure(path: Path) -> tuple[list[ProcessingStage[Any, Any]], list[Task[Any]]]:
+    """Return the stages and tasks of a failure."""
+    kept = pickle.loads(path.read_bytes())
+    sys.path[:] = list(dict.fromkeys([*sys.path, *kept["sys_path"]]))
+    steps, tasks = cloudpickle.loads(kept["body"])
+    return steps, tasks
