@@ -138,9 +138,7 @@ def hop() -> None:
     per_hop = (long - short) / hops
     driver = ((cpu_seconds() - between) - (between - before)) / hops
     print(f"hop: {per_hop * 1e3:.3f} ms for a small task ({len(tasks)} tasks; 1 pool {short:.2f} s, 5 {long:.2f} s)")
-    print(
-        f"     wall time with the pools working side by side; the driver alone spends {driver * 1e3:.3f} ms of CPU on a hop"
-    )
+    print(f"     wall time, pools side by side; the driver takes {driver * 1e3:.3f} ms of CPU for a hop")
 
 
 def large() -> None:
@@ -228,7 +226,10 @@ class Suicidal(ProcessingStage[DocumentBatch, DocumentBatch]):
 
 
 def kills() -> None:
-    """Kill workers 200 times at random moments of a run, and compare its output with an undisturbed one."""
+    """Kill workers 200 times at random moments of a run, and compare its output with an undisturbed one.
+
+    Half of all attempts die, so the default of two retries would take healthy rows for poison: fifty are allowed here.
+    """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "in").mkdir()
