@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from penstock.core.json_column import decode_json_columns, encode_json_columns, json_field
@@ -13,6 +13,8 @@ from penstock.core.task import Task
 from penstock.extras import require
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     import pandas as pd
     import pyarrow as pa
 
@@ -32,6 +34,9 @@ class DocumentBatch(Task[Any]):
     """
 
     noun: ClassVar[str] = "documents"
+
+    # Which document of the source task each row is, counted as they were read; None where nobody can tell.
+    source_rows: npt.NDArray[np.int64] | None = field(init=False, default=None)
 
     def validate(self) -> bool:
         """Accept an Arrow table or a pandas frame only."""
@@ -81,7 +86,7 @@ class DocumentBatch(Task[Any]):
             return int(self.data.nbytes)
         return int(self.data.memory_usage(index=False, deep=True).sum())
 
-    def select(self, rows: Sequence[int]) -> DocumentBatch:
+    def select(self, rows: Sequence[int] | npt.NDArray[np.int64]) -> DocumentBatch:
         """Return a batch of only these documents, under the same name."""
         if _is_arrow(self.data):
             import pyarrow as pa
@@ -91,7 +96,22 @@ class DocumentBatch(Task[Any]):
             data = self.data.iloc[list(rows)]
         chosen = copy.copy(self)
         chosen.data = data
+        chosen.source_rows = None if self.source_rows is None else self.source_rows[list(rows)]
         return chosen
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """Return one column as Arrow, without making any other."""
+        return self.to_pyarrow()[name]
+
+    def with_columns(self, columns: Mapping[str, pa.Array]) -> DocumentBatch:
+        """Return a batch of the same documents with some columns added or replaced."""
+        table = self.to_pyarrow()
+        for name, column in columns.items():
+            position = table.schema.get_field_index(name)
+            table = table.append_column(name, column) if position < 0 else table.set_column(position, name, column)
+        changed = copy.copy(self)
+        changed.data = table
+        return changed
 
     def excerpt(self, row: int) -> str:
         """Return one document as JSON, long values cut."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from penstock.core.rejection import MAX_EXCERPT, Rejection
+from penstock.core.verdicts import Verdicts
 
 
 class Reporting:
@@ -14,6 +15,8 @@ class Reporting:
     name: str
     # The worker sets this; nothing in core reads a clock of its own.
     _clock: Callable[[], float] | None = None
+    # The worker sets this where somebody will read what is recorded.
+    _keeps_ledger: bool = False
 
     def reject(self, reason: str, *, source: str = "", position: int | None = None, excerpt: str = "") -> None:
         """Set one record aside: it goes to the dead-letter file with this reason, and the rest goes on."""
@@ -23,6 +26,16 @@ class Reporting:
     def take_rejections(self) -> list[Rejection]:
         """Return what was rejected since last asked."""
         taken: list[Rejection] = self.__dict__.pop("_rejections", [])
+        return taken
+
+    def record(self, verdicts: Verdicts) -> None:
+        """Say of some documents how they scored and whether they stay; kept in the ledger of the run."""
+        if self._keeps_ledger:
+            self.__dict__.setdefault("_verdicts", []).append(verdicts)
+
+    def take_verdicts(self) -> list[Verdicts]:
+        """Return what was recorded since last asked."""
+        taken: list[Verdicts] = self.__dict__.pop("_verdicts", [])
         return taken
 
     def _log_metric(self, name: str, value: float) -> None:

@@ -1,0 +1,27 @@
+"""What a filter said of the documents of a batch: who was asked, how each scored, who stays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """One filter's decisions on one batch, in columns."""
+
+    # Stage or filter as the user knows it, such as "word_count".
+    name: str
+    # The documents, as DocumentBatch.source_rows names them.
+    rows: npt.NDArray[np.int64]
+    # False: dropped here. A document that an earlier filter of the same scan dropped may still be listed, with the
+    # verdict it would have had, so that other thresholds can be tried later on the stored scores.
+    kept: npt.NDArray[np.bool_]
+    # Numbers, or None where the filter has no numeric score.
+    scores: npt.NDArray[np.float64] | None = None
+    # Parameters of the filter by name, for showing the threshold and for trying another.
+    parameters: Mapping[str, Any] = field(default_factory=dict)
