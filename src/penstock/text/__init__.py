@@ -1,31 +1,72 @@
 """Text: read documents, filter them, write what is left."""
 
-from penstock.text.filters.document_filter import DocumentFilter
-from penstock.text.filters.heuristic import (
-    BoilerPlateStringFilter,
-    CommonEnglishWordsFilter,
+from penstock.text.filters.characters import (
     NonAlphaNumericFilter,
-    RepeatedLinesFilter,
-    WordCountFilter,
+    NumbersFilter,
+    ParenthesesFilter,
+    PornographicUrlsFilter,
+    SubstringFilter,
+    UrlsFilter,
+    WhiteSpaceFilter,
 )
+from penstock.text.filters.document_filter import DocumentFilter
+from penstock.text.filters.filter import Filter
+from penstock.text.filters.lines import BoilerPlateStringFilter, BulletsFilter, EllipsisFilter, PunctuationFilter
+from penstock.text.filters.repetition import (
+    RepeatedLinesByCharFilter,
+    RepeatedLinesFilter,
+    RepeatedParagraphsByCharFilter,
+    RepeatedParagraphsFilter,
+    RepeatingDuplicateNGramsFilter,
+    RepeatingTopNGramsFilter,
+)
+from penstock.text.filters.score import Score
 from penstock.text.filters.score_filter import ScoreFilter
+from penstock.text.filters.words import (
+    CommonEnglishWordsFilter,
+    LongWordFilter,
+    MeanWordLengthFilter,
+    SymbolsToWordsFilter,
+    WordCountFilter,
+    WordsWithoutAlphabetsFilter,
+)
 from penstock.text.io.jsonl import JsonlReader, JsonlReaderStage, JsonlWriter
 from penstock.text.io.parquet import ParquetReader, ParquetReaderStage, ParquetWriter
 from penstock.text.io.partitioning import FilePartitioningStage
 
 __all__ = [
     "BoilerPlateStringFilter",
+    "BulletsFilter",
     "CommonEnglishWordsFilter",
     "DocumentFilter",
+    "EllipsisFilter",
     "FilePartitioningStage",
+    "Filter",
     "JsonlReader",
     "JsonlReaderStage",
     "JsonlWriter",
+    "LongWordFilter",
+    "MeanWordLengthFilter",
     "NonAlphaNumericFilter",
+    "NumbersFilter",
+    "ParenthesesFilter",
     "ParquetReader",
     "ParquetReaderStage",
     "ParquetWriter",
+    "PornographicUrlsFilter",
+    "PunctuationFilter",
+    "RepeatedLinesByCharFilter",
     "RepeatedLinesFilter",
+    "RepeatedParagraphsByCharFilter",
+    "RepeatedParagraphsFilter",
+    "RepeatingDuplicateNGramsFilter",
+    "RepeatingTopNGramsFilter",
+    "Score",
     "ScoreFilter",
+    "SubstringFilter",
+    "SymbolsToWordsFilter",
+    "UrlsFilter",
+    "WhiteSpaceFilter",
     "WordCountFilter",
+    "WordsWithoutAlphabetsFilter",
 ]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
+
+from penstock.kernels.features import Features
 
 
 class DocumentFilter:
@@ -43,3 +46,47 @@ class DocumentFilter:
 
     def load_tokenizer(self) -> None:
         """Run once per worker: load the tokenizer."""
+
+    def parameters(self) -> dict[str, Any]:
+        """Return what the filter was made with, as far as its attributes show it."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters if hasattr(self, name)}
+
+
+class ScannedFilter(DocumentFilter):
+    """A filter whose score also follows from what one scan finds of all documents of a batch.
+
+    ``score_document`` says what the score is, ``score_features`` says the same of many documents at once, and
+    ``keep_document`` takes an array of scores as well as one. A subclass that overrides one of the former is believed.
+    """
+
+    def features(self) -> tuple[str, ...] | None:
+        """Return the features the score follows from; None where only the text itself will do."""
+        raise NotImplementedError(f"{type(self).__name__} defines no features(self).")
+
+    def score_features(self, features: Features) -> Any:  # noqa: ANN401 - an array of whatever the score is
+        """Return the score of every document."""
+        raise NotImplementedError(f"{type(self).__name__} defines no score_features(self, features).")
+
+
+def is_scanned(given: DocumentFilter) -> bool:
+    """Tell whether the scores of a filter may be taken from a scan.
+
+    >>> from penstock.text import WordCountFilter
+    >>> class Half(WordCountFilter):
+    ...     def score_document(self, text: str) -> int:
+    ...         return super().score_document(text) // 2
+    >>> is_scanned(WordCountFilter()), is_scanned(Half())
+    (True, False)
+    """
+    return isinstance(given, ScannedFilter) and not _overrides(given, "score_document") and given.features() is not None
+
+
+def keeps_arrays(given: DocumentFilter) -> bool:
+    """Tell whether ``keep_document`` may be asked about many scores at once."""
+    return isinstance(given, ScannedFilter) and not _overrides(given, "keep_document")
+
+
+def _overrides(given: DocumentFilter, method: str) -> bool:
+    """Tell whether a class redefines a method below the one that says how to score features."""
+    definers = [cls for cls in type(given).__mro__ if method in vars(cls) or "score_features" in vars(cls)]
+    return "score_features" not in vars(definers[0])

@@ -1,0 +1,183 @@
+"""Repetition of n-grams of words.
+
+An n-gram that repeats contains an (n-1)-gram that repeats. So each length looks only at the places where the length
+before it found repetition at this place and at the next, which are soon few.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.kernels.native import native
+from penstock.kernels.spans import Bytes, mix
+from penstock.kernels.words import Places
+
+Hashes = npt.NDArray[np.uint64]
+Counts = npt.NDArray[np.int32]
+
+_ZERO, _ONE = np.uint64(0), np.uint64(1)
+_HALF = np.uint64(32)
+_ODD = np.uint64(0xD6E8FEB86659FD93)
+
+
+@native
+def table_size(entries: int) -> int:
+    """Return the size of a hash table that is at most half full."""
+    size = 8
+    while size < 2 * entries:
+        size *= 2
+    return size
+
+
+@native
+def find_slot(keys: Hashes, size: int, key: np.uint64) -> int:
+    """Return where a hash is in a table, or the empty slot where it belongs."""
+    slot: Any = np.int64((key ^ (key >> _HALF)) & np.uint64(size - 1))
+    while keys[slot] != key and keys[slot] != _ZERO:
+        slot = (slot + 1) & (size - 1)
+    return slot
+
+
+@native
+def count_repetition(
+    data: Bytes,
+    starts: Places,
+    ends: Places,
+    before: Places,
+    hashes: Hashes,
+    words: int,
+    characters: int,
+    top: Places,
+    duplicate: Places,
+    features: Places,
+    keys: Hashes,
+    counts: Counts,
+    slots: Places,
+    grams: Hashes,
+    places: Places,
+) -> None:
+    """Fill in the features of n-grams.
+
+    ``top[n]`` and ``duplicate[n]`` say in which feature the characters of the most frequent n-gram, and those in
+    repeated n-grams, are wanted; -1 where nobody asks. The last five arrays are room to work in.
+    """
+    longest = top.size - 1
+    for n in range(1, longest + 1):
+        if n > words:
+            # Too short to tell: all of it counts as repeated.
+            if top[n] >= 0:
+                features[top[n]] = characters
+            if duplicate[n] >= 0:
+                features[duplicate[n]] = characters
+    first = 1 if top[1] >= 0 or duplicate[1] >= 0 else min(2, longest)
+    candidates = max(words - first + 1, 0)
+    for i in range(candidates):
+        places[i] = i
+        grams[i] = hashes[i] if first == 1 else _longer(hashes[i], hashes[i + 1])
+    for n in range(first, min(longest, words) + 1):
+        best_count, best_size, best_place = 0, 0, 0
+        duplicated, last = 0, -n
+        size = table_size(candidates)
+        keys[:size] = 0
+        for k in range(candidates):
+            place = places[k]
+            slot = find_slot(keys, size, grams[k])
+            if keys[slot] == _ZERO:
+                keys[slot] = grams[k]
+                counts[slot] = 0
+            seen = counts[slot] + 1
+            counts[slot] = seen
+            slots[k] = slot
+            if seen >= best_count:
+                gram_size = before[place + n] - before[place]
+                if seen > best_count or gram_size > best_size:
+                    best_count, best_size, best_place = seen, gram_size, place
+            if seen > 1:
+                overlap = max(n - (place - last), 0)
+                duplicated += before[place + n] - before[place + overlap] + min(n - overlap, n - 1)
+                last = place
+        if duplicate[n] >= 0:
+            features[duplicate[n]] = duplicated
+        if top[n] >= 0:
+            if best_count < 2:
+                best_place = _longest_gram(before, words, n)
+            found = _occurrences(data, starts, ends, hashes, words, best_place, n)
+            features[top[n]] = found * (before[best_place + n] - before[best_place] + n - 1)
+        left = 0
+        for k in range(candidates - 1):
+            if places[k + 1] == places[k] + 1 and counts[slots[k]] > 1 and counts[slots[k + 1]] > 1:
+                grams[left] = _longer(grams[k], hashes[places[k] + n])
+                places[left] = places[k]
+                left += 1
+        candidates = left
+
+
+@native
+def _longer(gram: np.uint64, word: np.uint64) -> np.uint64:
+    """Return the hash of an n-gram and one more word. The multiplication tells "a b" from "b a"."""
+    return mix(gram * _ODD, word) | _ONE
+
+
+@native
+def _longest_gram(before: Places, words: int, n: int) -> int:
+    best_size, best_place = -1, 0
+    for i in range(words - n + 1):
+        if before[i + n] - before[i] > best_size:
+            best_size, best_place = before[i + n] - before[i], i
+    return best_place
+
+
+@native
+def _occurrences(data: Bytes, starts: Places, ends: Places, hashes: Hashes, words: int, place: int, n: int) -> int:
+    """Return how often an n-gram, its words joined by single blanks, occurs in the text as ``str.replace`` finds it.
+
+    Its first word may be the end of a longer one, its last word the beginning.
+    """
+    head_start, head_end = starts[place], ends[place]
+    tail_start, tail_end = starts[place + n - 1], ends[place + n - 1]
+    if n == 1:
+        return _occurrences_of_word(data, starts[0], ends[words - 1], head_start, head_end)
+    head, tail = head_end - head_start, tail_end - tail_start
+    head_last, tail_first = data[head_end - 1], data[tail_start]
+    found, free_from = 0, 0
+    for i in range(words - n + 1):
+        at = ends[i]
+        if data[at - 1] != head_last or data[starts[i + n - 1]] != tail_first:
+            continue
+        if at - starts[i] < head or ends[i + n - 1] - starts[i + n - 1] < tail or at - head < free_from:
+            continue
+        same = True
+        for j in range(1, n):
+            gap_is_blank = starts[i + j] == ends[i + j - 1] + 1 and data[ends[i + j - 1]] == 0x20
+            same &= gap_is_blank and (j == n - 1 or hashes[i + j] == hashes[place + j])
+        if not same:
+            continue
+        same = _same(data, at - head, head_start, head) and _same(data, starts[i + n - 1], tail_start, tail)
+        if same:
+            found += 1
+            free_from = starts[i + n - 1] + tail
+    return found
+
+
+@native
+def _occurrences_of_word(data: Bytes, start: int, end: int, word_start: int, word_end: int) -> int:
+    size = word_end - word_start
+    found, at = 0, start
+    while at + size <= end:
+        if data[at] == data[word_start] and _same(data, at, word_start, size):
+            found += 1
+            at += size
+        else:
+            at += 1
+    return found
+
+
+@native
+def _same(data: Bytes, one: int, other: int, size: int) -> bool:
+    for i in range(size):  # noqa: SIM110 - Numba has no all()
+        if data[one + i] != data[other + i]:
+            return False
+    return True

@@ -1,0 +1,125 @@
+"""A span of bytes in a buffer: its hash, its characters, where a byte occurs, whether it spells something."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.kernels.native import count_ones, load_u64, native, trailing_zeros
+
+Bytes = npt.NDArray[np.uint8]
+
+_ZERO, _ONE, _SIX, _SEVEN, _EIGHT, _SHIFT = (np.uint64(n) for n in (0, 1, 6, 7, 8, 29))
+_LOW_BITS = np.uint64(0x0101010101010101)
+_HIGH_BITS = np.uint64(0x8080808080808080)
+# The fraction of the golden ratio, and a prime that is far from it.
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+_STIR = np.uint64(0xC2B2AE3D27D4EB4F)
+
+
+@native
+def read_eight(data: Bytes, at: int) -> np.uint64:
+    """Return the eight bytes from a place on, zeros where the buffer ends."""
+    if at + 8 <= data.size:
+        return load_u64(data, at)
+    word = np.uint64(0)
+    for i in range(data.size - 1, at - 1, -1):
+        word = (word << _EIGHT) | np.uint64(data[i])
+    return word
+
+
+@native
+def first_bytes(word: np.uint64, count: int) -> np.uint64:
+    """Return the first of eight bytes (one to eight of them), zeros for the others."""
+    return word & (np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64((8 - count) * 8))
+
+
+@native
+def mix(state: np.uint64, word: np.uint64) -> np.uint64:
+    """Stir eight more bytes into a hash."""
+    state = (state ^ word) * _SPREAD
+    return (state ^ (state >> _SHIFT)) * _STIR
+
+
+@native
+def hash_span(data: Bytes, start: int, end: int) -> np.uint64:
+    """Return 64 bits that tell one span from another; never 0, which marks an empty slot in a table."""
+    state = np.uint64(end - start)
+    at = start
+    while at + 8 <= end:
+        state = mix(state, load_u64(data, at))
+        at += 8
+    if at < end:
+        state = mix(state, first_bytes(read_eight(data, at), end - at))
+    return state ^ (state >> _SHIFT) | _ONE
+
+
+@native
+def count_characters(data: Bytes, start: int, end: int) -> int:
+    """Return how many code points a span of UTF-8 has: all bytes but those that go on with one."""
+    going_on = 0
+    at = start
+    while at + 8 <= end:
+        word = load_u64(data, at)
+        going_on += count_ones((word >> _SEVEN) & ~(word >> _SIX) & _LOW_BITS)
+        at += 8
+    while at < end:
+        going_on += (data[at] & 0xC0) == 0x80
+        at += 1
+    return end - start - going_on
+
+
+@native
+def find_byte(data: Bytes, byte: int, start: int, end: int) -> int:
+    """Return where a byte first occurs in a span, or its end."""
+    pattern = np.uint64(byte) * _LOW_BITS
+    at = start
+    while at < end:
+        word = read_eight(data, at) ^ pattern
+        found = (word - _LOW_BITS) & ~word & _HIGH_BITS
+        if found != _ZERO:
+            return min(at + (trailing_zeros(found) >> 3), end)
+        at += 8
+    return end
+
+
+@native
+def spells(data: Bytes, at: int, phrase: Bytes) -> bool:
+    """Tell whether the bytes from a place on are a phrase given in lower case, whatever the case of ASCII letters."""
+    for i in range(phrase.size):
+        byte = data[at + i]
+        if byte >= 65 and byte <= 90:
+            byte += 32
+        if byte != phrase[i]:
+            return False
+    return True
+
+
+@native
+def decode(data: Bytes, at: int) -> int:
+    """Return the code point that begins at a place; what follows a lead byte is trusted to belong to it."""
+    lead: Any = np.int64(data[at])
+    if lead < 0x80:
+        return lead
+    if lead < 0xE0:
+        return ((lead & 0x1F) << 6) | (np.int64(data[at + 1]) & 0x3F)
+    if lead < 0xF0:
+        return ((lead & 0x0F) << 12) | ((np.int64(data[at + 1]) & 0x3F) << 6) | (np.int64(data[at + 2]) & 0x3F)
+    return (
+        ((lead & 0x07) << 18)
+        | ((np.int64(data[at + 1]) & 0x3F) << 12)
+        | ((np.int64(data[at + 2]) & 0x3F) << 6)
+        | (np.int64(data[at + 3]) & 0x3F)
+    )
+
+
+@native
+def width(lead: int) -> int:
+    """Return how many bytes a character takes that begins with this one."""
+    if lead < 0x80:
+        return 1
+    if lead < 0xE0:
+        return 2
+    return 3 if lead < 0xF0 else 4
