@@ -39,5 +39,5 @@ def test_a_byte_counts_as_the_character_it_is() -> None:
             bool(character) and character in "{}[]()",
             character.isalpha(),
             character == "\n",
-            character == ":",
+            bool(character) and character <= " " and not character.isspace(),
         ]

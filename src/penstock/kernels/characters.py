@@ -43,7 +43,7 @@ def _lowering_to_ascii() -> list[int]:
 
 
 # What is counted of single bytes. Eight counters of eight bits share one number, so that a byte costs one addition.
-CHARACTERS, PLAIN, DECIMALS, BLANKS, PARENTHESIS_COUNT, LETTERS, LINE_BREAKS, COLONS = range(8)
+CHARACTERS, PLAIN, DECIMALS, BLANKS, PARENTHESIS_COUNT, LETTERS, LINE_BREAKS, CONTROLS = range(8)
 PLAIN_CHARACTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789\n?!,."
 BLANK_CHARACTERS = "\t\n\r\b "
 
@@ -55,8 +55,9 @@ def byte_counters() -> npt.NDArray[np.uint64]:
     is_ascii = np.arange(256) < 128
     counted = np.zeros((256, 8), dtype=np.uint64)
     counted[:, CHARACTERS] = is_ascii | (np.arange(256) >= 0xC0)
-    for column, listed in ((PLAIN, PLAIN_CHARACTERS), (BLANKS, BLANK_CHARACTERS), (LINE_BREAKS, "\n"), (COLONS, ":")):
+    for column, listed in ((PLAIN, PLAIN_CHARACTERS), (BLANKS, BLANK_CHARACTERS), (LINE_BREAKS, "\n")):
         counted[[ord(character) for character in listed], column] = 1
+    counted[:33, CONTROLS] = (flags[:33] & SPACE) == 0
     for column, bit in ((DECIMALS, DECIMAL), (PARENTHESIS_COUNT, PARENTHESIS), (LETTERS, ALPHA)):
         counted[:128, column] = (flags & bit) != 0
     shifts = np.arange(8, dtype=np.uint64) * np.uint64(8)

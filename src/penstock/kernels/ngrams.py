@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from penstock.kernels.native import native
-from penstock.kernels.spans import Bytes, mix
-from penstock.kernels.words import Places
+from penstock.kernels.native import byte_at, native
+from penstock.kernels.spans import Bytes, Hashes, Places, mix
 
-Hashes = npt.NDArray[np.uint64]
 Counts = npt.NDArray[np.int32]
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
@@ -44,8 +42,7 @@ def find_slot(keys: Hashes, size: int, key: np.uint64) -> int:
 @native
 def count_repetition(
     data: Bytes,
-    starts: Places,
-    ends: Places,
+    borders: Places,
     before: Places,
     hashes: Hashes,
     words: int,
@@ -78,16 +75,16 @@ def count_repetition(
         places[i] = i
         grams[i] = hashes[i] if first == 1 else _longer(hashes[i], hashes[i + 1])
     for n in range(first, min(longest, words) + 1):
+        wants_duplicates = duplicate[n] >= 0
         best_count, best_size, best_place = 0, 0, 0
         duplicated, last = 0, -n
         size = table_size(candidates)
         keys[:size] = 0
+        counts[:size] = 0
         for k in range(candidates):
             place = places[k]
             slot = find_slot(keys, size, grams[k])
-            if keys[slot] == _ZERO:
-                keys[slot] = grams[k]
-                counts[slot] = 0
+            keys[slot] = grams[k]
             seen = counts[slot] + 1
             counts[slot] = seen
             slots[k] = slot
@@ -95,23 +92,24 @@ def count_repetition(
                 gram_size = before[place + n] - before[place]
                 if seen > best_count or gram_size > best_size:
                     best_count, best_size, best_place = seen, gram_size, place
-            if seen > 1:
+            if wants_duplicates and seen > 1:
                 overlap = max(n - (place - last), 0)
                 duplicated += before[place + n] - before[place + overlap] + min(n - overlap, n - 1)
                 last = place
-        if duplicate[n] >= 0:
+        if wants_duplicates:
             features[duplicate[n]] = duplicated
         if top[n] >= 0:
             if best_count < 2:
                 best_place = _longest_gram(before, words, n)
-            found = _occurrences(data, starts, ends, hashes, words, best_place, n)
+            found = _occurrences(data, borders, hashes, words, best_place, n)
             features[top[n]] = found * (before[best_place + n] - before[best_place] + n - 1)
         left = 0
         for k in range(candidates - 1):
-            if places[k + 1] == places[k] + 1 and counts[slots[k]] > 1 and counts[slots[k + 1]] > 1:
-                grams[left] = _longer(grams[k], hashes[places[k] + n])
-                places[left] = places[k]
-                left += 1
+            place = places[k]
+            grams[left] = _longer(grams[k], hashes[min(place + n, words - 1)])
+            places[left] = place
+            # No branch: which way it goes cannot be foretold.
+            left += (places[k + 1] == place + 1) & (counts[slots[k]] > 1) & (counts[slots[k + 1]] > 1)
         candidates = left
 
 
@@ -131,34 +129,33 @@ def _longest_gram(before: Places, words: int, n: int) -> int:
 
 
 @native
-def _occurrences(data: Bytes, starts: Places, ends: Places, hashes: Hashes, words: int, place: int, n: int) -> int:
+def _occurrences(data: Bytes, borders: Places, hashes: Hashes, words: int, place: int, n: int) -> int:
     """Return how often an n-gram, its words joined by single blanks, occurs in the text as ``str.replace`` finds it.
 
     Its first word may be the end of a longer one, its last word the beginning.
     """
-    head_start, head_end = starts[place], ends[place]
-    tail_start, tail_end = starts[place + n - 1], ends[place + n - 1]
+    head_start, head_end = borders[2 * place], borders[2 * place + 1]
+    tail_start, tail_end = borders[2 * (place + n - 1)], borders[2 * (place + n) - 1]
     if n == 1:
-        return _occurrences_of_word(data, starts[0], ends[words - 1], head_start, head_end)
+        return _occurrences_of_word(data, borders[0], borders[2 * words - 1], head_start, head_end)
     head, tail = head_end - head_start, tail_end - tail_start
-    head_last, tail_first = data[head_end - 1], data[tail_start]
+    head_last, tail_first = byte_at(data, head_end - 1), byte_at(data, tail_start)
     found, free_from = 0, 0
     for i in range(words - n + 1):
-        at = ends[i]
-        if data[at - 1] != head_last or data[starts[i + n - 1]] != tail_first:
+        at, last_start = borders[2 * i + 1], borders[2 * (i + n - 1)]
+        if (byte_at(data, at - 1) != head_last) | (byte_at(data, last_start) != tail_first):
             continue
-        if at - starts[i] < head or ends[i + n - 1] - starts[i + n - 1] < tail or at - head < free_from:
+        last_end = borders[2 * (i + n - 1) + 1]
+        if at - borders[2 * i] < head or last_end - last_start < tail or at - head < free_from:
             continue
         same = True
-        for j in range(1, n):
-            gap_is_blank = starts[i + j] == ends[i + j - 1] + 1 and data[ends[i + j - 1]] == 0x20
-            same &= gap_is_blank and (j == n - 1 or hashes[i + j] == hashes[place + j])
-        if not same:
-            continue
-        same = _same(data, at - head, head_start, head) and _same(data, starts[i + n - 1], tail_start, tail)
-        if same:
+        for j in range(i + 1, i + n):
+            gap = borders[2 * j - 1]
+            same &= borders[2 * j] == gap + 1 and byte_at(data, gap) == 0x20
+            same &= j == i + n - 1 or hashes[j] == hashes[place + j - i]
+        if same and _same(data, at - head, head_start, head) and _same(data, last_start, tail_start, tail):
             found += 1
-            free_from = starts[i + n - 1] + tail
+            free_from = last_start + tail
     return found
 
 
@@ -167,7 +164,7 @@ def _occurrences_of_word(data: Bytes, start: int, end: int, word_start: int, wor
     size = word_end - word_start
     found, at = 0, start
     while at + size <= end:
-        if data[at] == data[word_start] and _same(data, at, word_start, size):
+        if byte_at(data, at) == byte_at(data, word_start) and _same(data, at, word_start, size):
             found += 1
             at += size
         else:
@@ -178,6 +175,6 @@ def _occurrences_of_word(data: Bytes, start: int, end: int, word_start: int, wor
 @native
 def _same(data: Bytes, one: int, other: int, size: int) -> bool:
     for i in range(size):  # noqa: SIM110 - Numba has no all()
-        if data[one + i] != data[other + i]:
+        if byte_at(data, one + i) != byte_at(data, other + i):
             return False
     return True

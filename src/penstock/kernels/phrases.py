@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.kernels.native import native
+from penstock.kernels.native import byte_at, native
 from penstock.kernels.patterns import LOREM_IPSUM, POLICY_PHRASES
-from penstock.kernels.spans import Bytes, find_byte, spells
-from penstock.kernels.words import Places
+from penstock.kernels.spans import Bytes, Places, find_byte, spells
 
 _ALL = (LOREM_IPSUM, *POLICY_PHRASES)
 _LETTERS = np.frombuffer("".join(_ALL).encode(), dtype=np.uint8)
@@ -23,13 +22,13 @@ for _number, _phrase in enumerate(_ALL):
 
 
 @native
-def find_boilerplate(data: Bytes, start: int, end: int, starts: Places, ends: Places, words: int) -> tuple[bool, int]:
+def find_boilerplate(data: Bytes, start: int, end: int, borders: Places, words: int) -> tuple[bool, int]:
     """Return whether there is a "lorem ipsum", and how many paragraphs have one of the other phrases."""
     lorem, paragraphs, paragraph_end = False, 0, start
     for i in range(words - 1):
-        blank = ends[i]
-        possible = _BEFORE[data[blank - 1]] & _AFTER[data[starts[i + 1]]]
-        if possible == 0 or data[blank] != 0x20 or starts[i + 1] != blank + 1:
+        blank, after = borders[2 * i + 1], borders[2 * i + 2]
+        possible = _BEFORE[byte_at(data, blank - 1)] & _AFTER[byte_at(data, after)]
+        if possible == 0 or byte_at(data, blank) != 0x20 or after != blank + 1:
             continue
         for number in range(_FIRST_BLANK.size):
             if not (possible >> number) & 1:
@@ -53,6 +52,6 @@ def end_of_paragraph(data: Bytes, at: int, end: int) -> int:
         at = find_byte(data, 10, at, end)
         if at + 1 >= end:
             return end
-        if data[at + 1] == 10:
+        if byte_at(data, at + 1) == 10:
             return at
         at += 1

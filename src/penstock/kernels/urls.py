@@ -6,7 +6,7 @@ from string import hexdigits
 
 import numpy as np
 
-from penstock.kernels.native import native
+from penstock.kernels.native import byte_at, native
 from penstock.kernels.patterns import URL_CHARACTER
 from penstock.kernels.spans import Bytes, find_byte, spells
 
@@ -25,7 +25,7 @@ def measure_urls(data: Bytes, start: int, end: int) -> tuple[int, bool]:
         at = find_byte(data, 0x3A, at, end)
         if at + 3 >= end:
             return characters, porn
-        if data[at + 1] != 0x2F or data[at + 2] != 0x2F:
+        if byte_at(data, at + 1) != 0x2F or byte_at(data, at + 2) != 0x2F:
             at += 1
             continue
         if at - 4 >= start and _is(data, at - 4, _HTTP):
@@ -39,16 +39,21 @@ def measure_urls(data: Bytes, start: int, end: int) -> tuple[int, bool]:
         if url_end > at + 3:
             characters += url_end - url_start
             for i in range(at + 3, url_end - 3):
-                porn |= data[i] == 0x70 and _is(data, i, _PORN)
+                porn |= byte_at(data, i) == 0x70 and _is(data, i, _PORN)
         at = max(url_end, at + 1)
 
 
 @native
 def _end_of_url(data: Bytes, at: int, end: int) -> int:
     while at < end:
-        if _IN_URL[data[at]]:
+        if _IN_URL[byte_at(data, at)]:
             at += 1
-        elif data[at] == 0x25 and at + 2 < end and _HEXADECIMAL[data[at + 1]] and _HEXADECIMAL[data[at + 2]]:
+        elif (
+            byte_at(data, at) == 0x25
+            and at + 2 < end
+            and _HEXADECIMAL[byte_at(data, at + 1)]
+            and _HEXADECIMAL[byte_at(data, at + 2)]
+        ):
             at += 3
         else:
             break
@@ -57,12 +62,12 @@ def _end_of_url(data: Bytes, at: int, end: int) -> int:
 
 @native
 def _is(data: Bytes, at: int, letters: Bytes) -> bool:
-    return data[at] == letters[0] and spells(data, at, letters) and _all_small(data, at, letters.size)
+    return byte_at(data, at) == letters[0] and spells(data, at, letters) and _all_small(data, at, letters.size)
 
 
 @native
 def _all_small(data: Bytes, at: int, size: int) -> bool:
     for i in range(size):  # noqa: SIM110 - Numba has no all()
-        if data[at + i] < 97:
+        if byte_at(data, at + i) < 97:
             return False
     return True
