@@ -17,6 +17,8 @@ PROBES: dict[str, tuple[str, ...]] = {
     "video": ("av",),
     "monitor": ("prometheus_client",),
     "lang": ("fasttext",),
+    "cjk": ("jieba", "MeCab"),
+    "code": ("bs4", "comment_parser", "sentencepiece"),
     "pandas": ("pandas",),
 }
 

@@ -9,8 +9,19 @@ from penstock.text.filters.characters import (
     UrlsFilter,
     WhiteSpaceFilter,
 )
+from penstock.text.filters.code import (
+    AlphaFilter,
+    GeneralCommentToCodeFilter,
+    HTMLBoilerplateFilter,
+    NumberOfLinesOfCodeFilter,
+    PerExtensionFilter,
+    PythonCommentToCodeFilter,
+    TokenizerFertilityFilter,
+    XMLHeaderFilter,
+)
 from penstock.text.filters.document_filter import DocumentFilter
 from penstock.text.filters.filter import Filter
+from penstock.text.filters.histogram import HistogramFilter
 from penstock.text.filters.lines import BoilerPlateStringFilter, BulletsFilter, EllipsisFilter, PunctuationFilter
 from penstock.text.filters.repetition import (
     RepeatedLinesByCharFilter,
@@ -35,6 +46,7 @@ from penstock.text.io.parquet import ParquetReader, ParquetReaderStage, ParquetW
 from penstock.text.io.partitioning import FilePartitioningStage
 
 __all__ = [
+    "AlphaFilter",
     "BoilerPlateStringFilter",
     "BulletsFilter",
     "CommonEnglishWordsFilter",
@@ -42,19 +54,25 @@ __all__ = [
     "EllipsisFilter",
     "FilePartitioningStage",
     "Filter",
+    "GeneralCommentToCodeFilter",
+    "HTMLBoilerplateFilter",
+    "HistogramFilter",
     "JsonlReader",
     "JsonlReaderStage",
     "JsonlWriter",
     "LongWordFilter",
     "MeanWordLengthFilter",
     "NonAlphaNumericFilter",
+    "NumberOfLinesOfCodeFilter",
     "NumbersFilter",
     "ParenthesesFilter",
     "ParquetReader",
     "ParquetReaderStage",
     "ParquetWriter",
+    "PerExtensionFilter",
     "PornographicUrlsFilter",
     "PunctuationFilter",
+    "PythonCommentToCodeFilter",
     "RepeatedLinesByCharFilter",
     "RepeatedLinesFilter",
     "RepeatedParagraphsByCharFilter",
@@ -65,8 +83,10 @@ __all__ = [
     "ScoreFilter",
     "SubstringFilter",
     "SymbolsToWordsFilter",
+    "TokenizerFertilityFilter",
     "UrlsFilter",
     "WhiteSpaceFilter",
     "WordCountFilter",
     "WordsWithoutAlphabetsFilter",
+    "XMLHeaderFilter",
 ]
