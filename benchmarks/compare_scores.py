@@ -162,9 +162,7 @@ def main() -> None:
             rows = sorted(set(rows) - set(ties))
         flips = sum(one != other for one, other in zip(kept, peers_kept, strict=True))
         different += bool(rows)
-        print(
-            f"{label:45} {len(scores):9} {len(rows):13} {flips:15} {seconds:8.2f}{peers_seconds:8.2f}  {len(ties) or ''}"
-        )
+        print(f"{label:45} {len(scores):9} {len(rows):13} {flips:15} {seconds:8.2f}{peers_seconds:8.2f} {len(ties)}")
         for row in rows[:1]:
             print(f"    first: row {row}: ours {scores[row]!r}, theirs {peers[row]!r}")
     sys.exit(1 if different else 0)

@@ -5,8 +5,8 @@
 
 The corpus (columns ``id`` and ``text``) is written as JSONL and repeated, with distinct ids, to the size asked for. The
 peers run in environments of their own; each is given one repetition, so that a run ends, and throughputs are compared.
-Start-up is included on all sides: processes, Ray, imports, loading compiled code. Printed besides: which documents the two
-agree on, and where our time goes against reading and writing alone.
+Start-up is included on all sides: processes, Ray, imports, loading compiled code. Printed besides: which documents
+the two agree on, and where our time goes against reading and writing alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The scan against plain Python: every feature, any text, wherever it lies in a buffer."""
 
 import re
-from collections import Counter
 
 import numpy as np
 import pyarrow as pa
@@ -18,13 +17,14 @@ EVERYTHING = [*_FEATURES, *NGRAMS]
 # characters of every width, and the words, marks and phrases that features ask for.
 PIECES = [
     " ", "  ", "\n", "\n\n", "\t", "\r", "\b", "\x1c", "\x1f", "\x00", "\x7f", "\x85", "\xa0", "\u1680", "\u2009",
-    "\u2028", "\u202f", "\u205f", "\u3000", "\u200b", "\ufeff", "a", "b", "Z", "é", "ß", "漢字", "かな", "Ж", "٣", "²", "𝟘",
+    "\u2028", "\u202f", "\u205f", "\u3000", "\u200b", "\ufeff", "a", "b", "Z", "é", "ß", "漢字", "漢字。", "かな！", "то?", "Ж", "٣", "²", "𝟘",
     "😀", "١٢", "the", "of", "and", "that", "with", "be", "The", "theof", "#", "##", "#a#", "#é#", "...", "…", "[...]",
     "[…]", "(...)", "-»", "read more", "Read MORE..", "read  more", ".", "?", "!", '"', "'", ",", "•", "‣", "⦿", "⟨x⟩",
     "{", "}", "(", "]", ":", "://", "http://", "https://", "HTTP://", "http://a.b/c?d=%20", "https://porn.x", "%4", "%zz",
     "terms of use", "Privacy Policy", "privacy & cookies policy", "lorem ipsum", "LOREM IPSUM", "use\ncookies",
     "use coo\u212aies", "pol\u0130cy", "x" * 9, "longer than eight bytes", "a b", "to be or not to be", "aaaa", "aaa aaa",
 ]  # fmt: skip
+TERMINALS = ".?!。！？．؟۔।॥"
 TEXT = st.lists(st.sampled_from(PIECES) | st.text(max_size=4), max_size=40).map("".join)
 
 
@@ -68,6 +68,9 @@ def expected(text: str) -> dict[str, int]:
         "distinct_paragraph_characters": sum(map(len, set(paragraphs))),
         "url_characters": sum(map(len, urls)),
         "pornographic_urls": any("porn" in url for url in urls),
+        "terminal_lines": sum(line.strip()[-1] in TERMINALS for line in lines),
+        "short_lines": sum(len(line) <= 30 for line in lines),
+        "distinct_common_words": len({"the", "be", "to", "of", "and", "that", "have", "with"} & set(words)),
         "longest_line": max(map(len, text.split("\n"))),
         **{name: _ngram(name, text) for name in NGRAMS},
     }
@@ -80,9 +83,9 @@ def _ngram(name: str, text: str) -> int:
         return len(text)
     ngrams = [tuple(words[i : i + n]) for i in range(len(words) - n + 1)]
     if kind == "top":
-        counts = Counter(ngrams)
-        most = max(counts.values())
-        top = " ".join(max((ngram for ngram in counts if counts[ngram] == most), key=lambda ngram: len("".join(ngram))))
+        # The most frequent, then the longest, then the first to be that frequent.
+        ranks = [(ngrams[: i + 1].count(ngram), len("".join(ngram)), -i) for i, ngram in enumerate(ngrams)]
+        top = " ".join(ngrams[-max(ranks)[2]])
         return len(text) - len(text.replace(top, ""))
     repeated = {i + j for i, ngram in enumerate(ngrams) if ngram in ngrams[:i] for j in range(n)}
     blanks, covered = 0, 0
@@ -106,6 +109,8 @@ def assert_found(texts: list[str], features: Features) -> None:
 @example([" \n\t \n\n "])
 @example(["a\n\n\nb\n\n\n\n", "\n\n", "\n"])
 @example(["http://", "http://é", "https://a%2", "https://a%20%", "xhttps://y", "http://a http://b"])
+@example(["the be to of and that have with", "that the", "The THE"])
+@example(["Privacy policy http://a.b \n the http://a.b the Privacy policy"])
 @example(["to be to be to be to be to be to be to be to be to be to be"])
 def test_every_feature_is_what_python_finds(texts: list[str]) -> None:
     assert_found(texts, Features.of(pa.array(texts, pa.large_string()), EVERYTHING))

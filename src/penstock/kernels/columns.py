@@ -12,11 +12,14 @@ from __future__ import annotations
     PARAGRAPHS, PARAGRAPH_CHARACTERS, DISTINCT_PARAGRAPHS, DISTINCT_PARAGRAPH_CHARACTERS,
     LOREM_IPSUM, BOILERPLATE_PARAGRAPHS,
     URL_CHARACTERS, PORNOGRAPHIC_URLS,
-    LONGEST_LINE,
+    LONGEST_LINE, TERMINAL_LINES, SHORT_LINES, DISTINCT_COMMON_WORDS,
     FIXED_COLUMNS,
-) = range(32)  # fmt: skip
+) = range(35)  # fmt: skip
+
+# How many characters make a short line.
+SHORT_LINE = 30
 
 (
     WORD_GROUP, LINE_GROUP, REPEATED_LINE_GROUP, PARAGRAPH_GROUP, PHRASE_GROUP, URL_GROUP, LONGEST_LINE_GROUP,
-    NGRAM_GROUP,
-) = (1 << bit for bit in range(8))  # fmt: skip
+    NGRAM_GROUP, LINE_ENDING_GROUP, STOP_WORD_GROUP,
+) = (1 << bit for bit in range(10))  # fmt: skip

@@ -47,6 +47,9 @@ _FEATURES: Mapping[str, tuple[int, int]] = {
     "boilerplate_paragraphs": (c.BOILERPLATE_PARAGRAPHS, c.PHRASE_GROUP),
     "url_characters": (c.URL_CHARACTERS, c.URL_GROUP),
     "pornographic_urls": (c.PORNOGRAPHIC_URLS, c.URL_GROUP),
+    "terminal_lines": (c.TERMINAL_LINES, c.LINE_ENDING_GROUP),
+    "short_lines": (c.SHORT_LINES, c.LINE_ENDING_GROUP),
+    "distinct_common_words": (c.DISTINCT_COMMON_WORDS, c.STOP_WORD_GROUP),
     "longest_line": (c.LONGEST_LINE, c.LONGEST_LINE_GROUP),
 }
 _NGRAM = re.compile(r"(top|duplicate)_([1-9][0-9]*)gram")

@@ -138,6 +138,15 @@ def decode(data: Bytes, at: int) -> int:
 
 
 @native
+def decode_last(data: Bytes, end: int) -> int:
+    """Return the code point that ends at a place."""
+    at = end - 1
+    while byte_at(data, at) & 0xC0 == 0x80:
+        at -= 1
+    return decode(data, at)
+
+
+@native
 def width(lead: int) -> int:
     """Return how many bytes a character takes that begins with this one."""
     if lead < 0x80:

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.kernels import columns as c
-from penstock.kernels.characters import ALPHA, BULLET, DECIMAL, LOWERS_TO_ASCII, PARENTHESIS, SPACE, Flags
-from penstock.kernels.native import byte_at, native
+from penstock.kernels.characters import ALPHA, BULLET, DECIMAL, LOWERS_TO_ASCII, PARENTHESIS, SPACE, TERMINAL, Flags
+from penstock.kernels.native import byte_at, count_ones, native
 from penstock.kernels.ngrams import Counts, count_repetition, find_slot, table_size
 from penstock.kernels.phrases import end_of_paragraph, find_boilerplate
 from penstock.kernels.positions import characters_until, mark_continuations
@@ -18,6 +18,7 @@ from penstock.kernels.spans import (
     Hashes,
     Places,
     decode,
+    decode_last,
     find_byte,
     find_non_ascii,
     first_bytes,
@@ -41,7 +42,7 @@ from penstock.kernels.words import (
     measure_words,
 )
 
-_ZERO, _EIGHT, _BYTE = np.uint64(0), np.uint64(8), np.uint64(255)
+_ZERO, _ONE, _EIGHT, _LAST, _BYTE = (np.uint64(n) for n in (0, 1, 8, 63, 255))
 # In the order of `_workspace`.
 Workspace: TypeAlias = tuple[
     Hashes, Hashes, Places, Places, Places, Places, Hashes, Hashes, Counts, Places, Hashes, Places
@@ -122,8 +123,8 @@ def _scan_document(
     marks, goes_on, gone_on, borders, lines, before, hashes, keys, counts, slots, grams, places = room
     _count_bytes(data, start, end, counters, features)
     ascii_only = features[c.CHARACTERS] == end - start
-    needs_lines = (groups & (c.LINE_GROUP | c.REPEATED_LINE_GROUP)) != 0
-    needs_words = needs_lines or (groups & (c.WORD_GROUP | c.NGRAM_GROUP | c.PHRASE_GROUP)) != 0
+    needs_lines = (groups & (c.LINE_GROUP | c.REPEATED_LINE_GROUP | c.LINE_ENDING_GROUP)) != 0
+    needs_words = needs_lines or (groups & (c.WORD_GROUP | c.NGRAM_GROUP | c.PHRASE_GROUP | c.STOP_WORD_GROUP)) != 0
     if needs_words:
         mark_blanks(data, start, end, features[c.CONTROLS], flags, marks)
     if not ascii_only:
@@ -143,6 +144,14 @@ def _scan_document(
         _judge_words(data, borders, words, flags, features)
     if groups & c.LINE_GROUP:
         _judge_lines(data, borders, lines, line_count, flags, features)
+    if groups & c.STOP_WORD_GROUP:
+        features[c.DISTINCT_COMMON_WORDS] = _distinct_common_words(data, borders, words)
+    if groups & c.LINE_ENDING_GROUP:
+        for i in range(line_count):
+            line_end = borders[2 * lines[4 * i + 3] - 1]
+            features[c.TERMINAL_LINES] += (flags[decode_last(data, line_end)] & TERMINAL) != 0
+            characters = _characters(start, lines[4 * i], lines[4 * i + 1], ascii_only, goes_on, gone_on)
+            features[c.SHORT_LINES] += characters <= c.SHORT_LINE
     if groups & c.REPEATED_LINE_GROUP:
         _find_repeated_lines(data, start, lines, line_count, ascii_only, goes_on, gone_on, features, keys)
     if groups & c.PARAGRAPH_GROUP:
@@ -217,6 +226,19 @@ def _judge_words(data: Bytes, borders: Places, words: int, flags: Flags, feature
     features[c.WORDS_WITH_LETTERS] = with_letters
     features[c.SYMBOL_WORDS] = symbols
     features[c.COMMON_WORDS] = common
+
+
+@native
+def _distinct_common_words(data: Bytes, borders: Places, words: int) -> int:
+    found = _ZERO
+    for i in range(words):
+        size = borders[2 * i + 1] - borders[2 * i]
+        if size <= 4:
+            word = first_bytes(read_eight(data, borders[2 * i]), size)
+            if is_common_english(word, size):
+                # The sum of two letters and the size tells the eight from each other.
+                found |= _ONE << (((word & _BYTE) + (word >> _EIGHT & _BYTE) + np.uint64(size)) & _LAST)
+    return count_ones(found)
 
 
 @native

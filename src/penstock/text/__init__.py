@@ -1,5 +1,6 @@
 """Text: read documents, filter them, write what is left."""
 
+from penstock.text.filters.c4_lines import C4Lines
 from penstock.text.filters.characters import (
     NonAlphaNumericFilter,
     NumbersFilter,
@@ -22,6 +23,15 @@ from penstock.text.filters.code import (
 from penstock.text.filters.document_filter import DocumentFilter
 from penstock.text.filters.filter import Filter
 from penstock.text.filters.histogram import HistogramFilter
+from penstock.text.filters.layout import (
+    DuplicateLineCharactersFilter,
+    ForbiddenTextFilter,
+    LinePunctuationFilter,
+    NewLinesToWordsFilter,
+    SentenceCountFilter,
+    ShortLinesFilter,
+    StopWordsFilter,
+)
 from penstock.text.filters.lines import BoilerPlateStringFilter, BulletsFilter, EllipsisFilter, PunctuationFilter
 from penstock.text.filters.repetition import (
     RepeatedLinesByCharFilter,
@@ -31,6 +41,7 @@ from penstock.text.filters.repetition import (
     RepeatingDuplicateNGramsFilter,
     RepeatingTopNGramsFilter,
 )
+from penstock.text.filters.rule_sets import C4Quality, FineWebQuality, GopherQuality, GopherRepetition
 from penstock.text.filters.score import Score
 from penstock.text.filters.score_filter import ScoreFilter
 from penstock.text.filters.words import (
@@ -49,19 +60,28 @@ __all__ = [
     "AlphaFilter",
     "BoilerPlateStringFilter",
     "BulletsFilter",
+    "C4Lines",
+    "C4Quality",
     "CommonEnglishWordsFilter",
     "DocumentFilter",
+    "DuplicateLineCharactersFilter",
     "EllipsisFilter",
     "FilePartitioningStage",
     "Filter",
+    "FineWebQuality",
+    "ForbiddenTextFilter",
     "GeneralCommentToCodeFilter",
+    "GopherQuality",
+    "GopherRepetition",
     "HTMLBoilerplateFilter",
     "HistogramFilter",
     "JsonlReader",
     "JsonlReaderStage",
     "JsonlWriter",
+    "LinePunctuationFilter",
     "LongWordFilter",
     "MeanWordLengthFilter",
+    "NewLinesToWordsFilter",
     "NonAlphaNumericFilter",
     "NumberOfLinesOfCodeFilter",
     "NumbersFilter",
@@ -81,6 +101,9 @@ __all__ = [
     "RepeatingTopNGramsFilter",
     "Score",
     "ScoreFilter",
+    "SentenceCountFilter",
+    "ShortLinesFilter",
+    "StopWordsFilter",
     "SubstringFilter",
     "SymbolsToWordsFilter",
     "TokenizerFertilityFilter",
