@@ -1,6 +1,7 @@
 """The scan against plain Python: every feature, any text, wherever it lies in a buffer."""
 
 import re
+from collections import Counter
 
 import numpy as np
 import pyarrow as pa
@@ -83,9 +84,7 @@ def _ngram(name: str, text: str) -> int:
         return len(text)
     ngrams = [tuple(words[i : i + n]) for i in range(len(words) - n + 1)]
     if kind == "top":
-        # The most frequent, then the longest, then the first to be that frequent.
-        ranks = [(ngrams[: i + 1].count(ngram), len("".join(ngram)), -i) for i, ngram in enumerate(ngrams)]
-        top = " ".join(ngrams[-max(ranks)[2]])
+        top = " ".join(Counter(ngrams).most_common(1)[0][0])
         return len(text) - len(text.replace(top, ""))
     repeated = {i + j for i, ngram in enumerate(ngrams) if ngram in ngrams[:i] for j in range(n)}
     blanks, covered = 0, 0

@@ -76,7 +76,7 @@ def count_repetition(
         grams[i] = hashes[i] if first == 1 else _longer(hashes[i], hashes[i + 1])
     for n in range(first, min(longest, words) + 1):
         wants_duplicates = duplicate[n] >= 0
-        best_count, best_size, best_place = 0, 0, 0
+        most = 0
         duplicated, last = 0, -n
         size = table_size(candidates)
         keys[:size] = 0
@@ -88,10 +88,7 @@ def count_repetition(
             seen = counts[slot] + 1
             counts[slot] = seen
             slots[k] = slot
-            if seen >= best_count:
-                gram_size = before[place + n] - before[place]
-                if seen > best_count or gram_size > best_size:
-                    best_count, best_size, best_place = seen, gram_size, place
+            most = max(most, seen)
             if wants_duplicates and seen > 1:
                 overlap = max(n - (place - last), 0)
                 duplicated += before[place + n] - before[place + overlap] + min(n - overlap, n - 1)
@@ -99,10 +96,13 @@ def count_repetition(
         if wants_duplicates:
             features[duplicate[n]] = duplicated
         if top[n] >= 0:
-            if best_count < 2:
-                best_place = _longest_gram(before, words, n)
-            found = _occurrences(data, borders, hashes, words, best_place, n)
-            features[top[n]] = found * (before[best_place + n] - before[best_place] + n - 1)
+            place = 0  # the first, where none repeats
+            for k in range(candidates):
+                if most > 1 and counts[slots[k]] == most:
+                    place = places[k]
+                    break
+            found = _occurrences(data, borders, hashes, words, place, n)
+            features[top[n]] = found * (before[place + n] - before[place] + n - 1)
         left = 0
         for k in range(candidates - 1):
             place = places[k]
@@ -117,15 +117,6 @@ def count_repetition(
 def _longer(gram: np.uint64, word: np.uint64) -> np.uint64:
     """Return the hash of an n-gram and one more word. The multiplication tells "a b" from "b a"."""
     return mix(gram * _ODD, word) | _ONE
-
-
-@native
-def _longest_gram(before: Places, words: int, n: int) -> int:
-    best_size, best_place = -1, 0
-    for i in range(words - n + 1):
-        if before[i + n] - before[i] > best_size:
-            best_size, best_place = before[i + n] - before[i], i
-    return best_place
 
 
 @native

@@ -143,7 +143,7 @@ class RepeatingTopNGramsFilter(ScannedFilter):
     """Drops documents in which one n-gram of words is everywhere.
 
     The score is the share of characters that go when the most frequent n-gram is deleted wherever it stands; of equally
-    frequent ones the longest, then the first to be that frequent. Of a document of fewer than n words it is 1.
+    frequent ones the first in the text. Of a document of fewer than n words it is 1.
 
     >>> RepeatingTopNGramsFilter(n=2).score_document("to be or not to be")
     0.5555555555555556
@@ -158,15 +158,11 @@ class RepeatingTopNGramsFilter(ScannedFilter):
 
     def score_document(self, text: str) -> float:
         """Return the share of characters in the most frequent n-gram."""
-        counts: Counter[tuple[str, ...]] = Counter()
-        best, joined = (0, 0), ""
-        for ngram in _ngrams(split_words(text, self.lang), self.n):
-            counts[ngram] += 1
-            frequency = counts[ngram], len("".join(ngram))
-            if frequency > best:
-                best, joined = frequency, " ".join(ngram)
+        counts = Counter(_ngrams(split_words(text, self.lang), self.n))
         if not counts:
             return 1.0
+        [(top, _)] = counts.most_common(1)
+        joined = " ".join(top)
         return text.count(joined) * len(joined) / len(text)
 
     def features(self) -> tuple[str, ...] | None:
