@@ -10,7 +10,9 @@ from penstock.extras import require
 
 _BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _IN_HEADER = re.compile(r"charset\s*=\s*[\"']?([\w.:-]+)", re.IGNORECASE)
-_IN_PAGE = re.compile(rb"<(?:meta[^>]{1,200}?charset|\?xml[^>]{1,100}?encoding)\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
+_IN_PAGE = re.compile(
+    rb"<(?:meta[^>]{1,200}?charset|\?xml[^>]{1,100}?encoding)\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE
+)
 _SEARCHED = 4096
 # What browsers take these names for: the larger sets that pages written under them use.
 _LARGER = {

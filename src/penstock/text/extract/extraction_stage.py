@@ -64,13 +64,14 @@ class HTMLExtractionStage(ProcessingStage[DocumentBatch, DocumentBatch]):
         for chunk in _slices(task.column(self.html_field)):
             hints = types.slice(row, len(chunk)).to_pylist() if types is not None else [""] * len(chunk)
             records = [
-                {"content": page, "content_type": hint or ""} for page, hint in zip(chunk.to_pylist(), hints, strict=True)
+                {"content": page, "content_type": hint or ""}
+                for page, hint in zip(chunk.to_pylist(), hints, strict=True)
             ]
             for outcome in self._guard.extract_all(records):
-                if isinstance(outcome, tuple):
+                if isinstance(outcome, dict):
                     kept.append(row)
-                    languages.append(outcome[0])
-                    texts.append(outcome[1])
+                    languages.append(outcome["language"])
+                    texts.append(outcome["text"])
                 elif isinstance(outcome, Skipped):
                     self._log_metric(f"skipped: {outcome.reason}", 1)
                 elif isinstance(outcome, Damaged):
@@ -91,7 +92,7 @@ class _PageExtractor(CommonCrawlHTMLExtractor):
 
     cpu_limit_s: ClassVar[float] = 30.0
 
-    def extract(self, record: dict[str, Any]) -> Any:  # noqa: ANN401 - a pair, or why there is none
+    def extract(self, record: dict[str, Any]) -> dict[str, Any] | Skipped | Damaged:
         """Return language and text."""
         return self.extract_page(record["content"], record["content_type"])
 

@@ -22,7 +22,7 @@ import cloudpickle
 from penstock.text.extract.outcome import Damaged, Skipped
 from penstock.text.extract.records import DocumentExtractor
 
-Outcome = dict[str, Any] | tuple[str, str] | Skipped | Damaged | None
+Outcome = dict[str, Any] | Skipped | Damaged | None
 _LENGTH = struct.Struct("<Q")
 # Parsers fragment the memory of their process; past this it is replaced.
 _MAX_RESIDENT_BYTES = 1 << 30

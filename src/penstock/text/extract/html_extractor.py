@@ -34,13 +34,11 @@ class CommonCrawlHTMLExtractor(DocumentExtractor):
     def extract(self, record: dict[str, Any]) -> dict[str, Any] | Skipped | Damaged | None:
         """Return where the page is from, its language and its text."""
         found = self.extract_page(record.get("content"), str(record.get("content_type") or ""))
-        if not isinstance(found, tuple):
+        if not isinstance(found, dict):
             return found
-        language, text = found
-        origin = {name: record.get(name) for name in ("url", "warc_id", "source_id")}
-        return {**origin, "language": language, "text": text}
+        return {**{name: record.get(name) for name in ("url", "warc_id", "source_id")}, **found}
 
-    def extract_page(self, content: bytes | str | None, content_type: str = "") -> tuple[str, str] | Skipped | Damaged:
+    def extract_page(self, content: bytes | str | None, content_type: str = "") -> dict[str, str] | Skipped | Damaged:
         """Return language and text of a page, or why there is none."""
         if not content:
             return Skipped("empty page")
@@ -53,7 +51,7 @@ class CommonCrawlHTMLExtractor(DocumentExtractor):
             return Skipped(f"no stop list for the language: {language}")
         paragraphs = self.algorithm.extract_text(html, stop_words, language)
         text = "\n\n".join(paragraphs or [])
-        return (language, text) if text else Skipped("no text found in the page")
+        return {"language": language, "text": text} if text else Skipped("no text found in the page")
 
     def input_columns(self) -> list[str]:
         """Return what a record must have."""

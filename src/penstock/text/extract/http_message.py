@@ -62,7 +62,8 @@ def parse_response(block: bytes) -> HttpMessage:
 
 def _join_chunks(body: bytes) -> bytes:
     """Join the chunks; some crawlers join them and leave the header, then the body is taken as it is."""
-    chunks, position = [], 0
+    chunks: list[bytes] = []
+    position = 0
     while True:
         line_end = body.find(b"\r\n", position)
         size_text = body[position:line_end].partition(b";")[0].strip() if line_end >= 0 else b""

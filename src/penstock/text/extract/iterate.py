@@ -109,7 +109,8 @@ class DocumentIterateExtractStage(ProcessingStage[FileGroupTask, DocumentBatch])
     def _records(self, path: str) -> Iterator[dict[str, Any]]:
         number = 0
         try:
-            for number, record in enumerate(self.iterator.iterate(path) or (), start=1):
+            for record in self.iterator.iterate(path) or ():
+                number += 1
                 if isinstance(record, Skipped | Damaged):
                     self._report(record, path)
                 else:
@@ -129,9 +130,7 @@ class DocumentIterateExtractStage(ProcessingStage[FileGroupTask, DocumentBatch])
         if isinstance(outcome, Skipped):
             self._log_metric(f"skipped: {outcome.reason}", 1)
         else:
-            self.reject(
-                outcome.reason, source=path, position=outcome.position, excerpt=outcome.excerpt or excerpt
-            )
+            self.reject(outcome.reason, source=path, position=outcome.position, excerpt=outcome.excerpt or excerpt)
 
 
 def _groups(records: Iterable[dict[str, Any]], limit: int | None) -> Iterator[list[dict[str, Any]]]:

@@ -32,7 +32,7 @@ class Members:
         self._decoder: Any = None
         magic = stream.read(3)
         stream.seek(0)
-        self._magic = magic if magic == _GZIP or magic == _BZIP2 else b""
+        self._magic = magic if magic in (_GZIP, _BZIP2) else b""
 
     @property
     def is_compressed(self) -> bool:

@@ -45,7 +45,9 @@ def get_stop_list_dict(languages: Sequence[str] | None = None) -> dict[str, froz
     for language in wanted:
         own = _OWN.get(language.upper())
         if own is None and language not in available:
-            raise ValueError(f"there is no stop list for {language!r}; there is one for {', '.join(sorted(available))}.")
+            raise ValueError(
+                f"there is no stop list for {language!r}; there is one for {', '.join(sorted(available))}."
+            )
         words = frozenset(own.split()) if own is not None else justext.get_stoplist(language)
         for name in _DETECTED_NAMES.get(language, (language.upper(),)):
             lists[name] = words

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 from penstock.core.documents import DocumentBatch
 from penstock.core.files import FileGroupTask
-from penstock.core.stage import Spec
 from penstock.errors import MissingColumnError
 from penstock.text.extract.charset import decode_page
 from penstock.text.extract.iterate import BATCH_BYTES, size_of, to_table
@@ -41,10 +40,6 @@ class WarcReaderStage(DocumentReaderStage):
                     rows, size = [], 0
         if rows:
             yield self._batch(task, rows)
-
-    def outputs(self) -> Spec:
-        """Return the fields asked for; none: what every document has."""
-        return ["data"], list(self.fields or _COLUMNS)
 
     def _documents(self, path: str) -> Iterator[dict[str, Any]]:
         source = path.rpartition("/")[2]
