@@ -52,18 +52,23 @@ class JusTextExtractor(HTMLExtractorAlgorithm):
 
     def extract_text(self, html: str, stop_words: frozenset[str], language: str) -> list[str] | None:
         """Return the paragraphs that are not boilerplate."""
-        justext = require("justext", "extract", "JusTextExtractor")
-        paragraphs = justext.justext(
-            _for_lxml(html),
+        steps = require("justext.core", "extract", "JusTextExtractor")
+        page = steps.preprocessor(steps.html_to_dom(_for_lxml(html)))
+        paragraphs = steps.ParagraphMaker.make_paragraphs(page)
+        steps.classify_paragraphs(
+            paragraphs,
             stop_words,
             self.length_low,
             self.length_high,
             self.stopwords_low,
             self.stopwords_high,
             self.max_link_density,
-            self.max_heading_distance,
             self.no_headings,
         )
+        for paragraph in paragraphs:
+            # The next step looks ahead of a heading for this; done as one, it looks before it is set.
+            paragraph.class_type = paragraph.cf_class
+        steps.revise_paragraph_classification(paragraphs, self.max_heading_distance)
         drop = self.is_boilerplate
         if drop is None:
             drop = language not in self.NON_SPACED_LANGUAGES

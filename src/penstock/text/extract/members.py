@@ -86,6 +86,17 @@ class Members:
                 return bytes(piece)
         return b""
 
+    def look_for_members(self, marker: bytes) -> bool:
+        """Go to the first member anywhere in a file whose beginning is damaged; False if it has none."""
+        here = self._offset
+        for self._magic in (_GZIP, _BZIP2):
+            self.start = -1
+            if self.step_over(marker):
+                return True
+        self._magic = b""
+        self._seek(here)
+        return False
+
     def step_over(self, marker: bytes) -> bool:
         """Go to the next member whose content begins with the marker; False if there is none."""
         position = self.start + 1

@@ -189,6 +189,9 @@ class _Parser:
         if in_member:
             self._buffer.clear()
             return self._members.step_over(_MARKER)
+        if not self._members.is_compressed and self._offset == 0 and self._members.look_for_members(_MARKER):
+            self._buffer.clear()
+            return True
         searched = min(1, len(self._buffer))
         while True:
             found = _MARKER_AT_LINE.search(self._buffer, searched)
