@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from warc_files import ENGLISH, page
+from warc_files import ENGLISH, page, table
 
 from penstock.testing import assert_stage_contract, make_batch, run_stage, run_stage_with_rejections
 from penstock.text import (
@@ -105,12 +105,12 @@ def test_odd_characters_do_not_stop_the_detection_of_a_language() -> None:
 def test_the_stage_keeps_what_has_text_and_its_columns() -> None:
     batch = make_batch([page(ENGLISH), "<p>menu</p>", None, page(GERMAN, lang="de")], text_field="html")
     [made] = run_stage(HTMLExtractionStage(), batch)
-    assert made.to_pyarrow().to_pylist() == [
+    assert table(made).to_pylist() == [
         {"id": "doc-0", "text": ENGLISH, "language": "ENGLISH"},
         {"id": "doc-3", "text": GERMAN, "language": "GERMAN"},
     ]
     [kept] = run_stage(HTMLExtractionStage(keep_html=True), batch)
-    assert kept.get_columns() == ["id", "html", "text", "language"]
+    assert table(kept).column_names == ["id", "html", "text", "language"]
 
 
 def test_the_stage_keeps_its_word() -> None:
@@ -140,7 +140,7 @@ def test_pages_that_hang_crash_or_raise_cost_themselves_alone(monkeypatch: pytes
         for word in ("reads", "hangs", "crashes", "raises", "reads")
     ]
     [made], rejections = run_stage_with_rejections(stage, make_batch(pages, text_field="page"))
-    assert made.to_pyarrow()["id"].to_pylist() == ["doc-0", "doc-4"]
+    assert table(made)["id"].to_pylist() == ["doc-0", "doc-4"]
     assert [(one.position, one.reason) for one in rejections] == [
         (1, "_PageExtractor took more than 0.5 s of CPU time"),
         (2, "_PageExtractor crashed (SIGABRT)"),
@@ -158,7 +158,7 @@ def test_real_pages_that_make_parsers_hang_are_survived(algorithm: str, monkeypa
     [made], rejections = run_stage_with_rejections(
         stage, make_batch([deep, attributes, page(ENGLISH)], text_field="html")
     )
-    assert "doc-2" in made.to_pyarrow()["id"].to_pylist()
+    assert "doc-2" in table(made)["id"].to_pylist()
     assert any("CPU time" in one.reason for one in rejections)
 
 

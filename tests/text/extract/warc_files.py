@@ -3,6 +3,12 @@
 import gzip
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from penstock import DocumentBatch
+from penstock.core.task import Task
 
 ENGLISH = (
     "The river had been rising for two days when the mayor asked all of the people who lived near it to leave "
@@ -46,3 +52,8 @@ def write_warc(path: Path, records: Sequence[bytes]) -> Path:
     """Write records as crawlers do: each compressed by itself."""
     path.write_bytes(b"".join(gzip.compress(one, mtime=0) for one in records))
     return path
+
+
+def table(task: Task[Any]) -> pa.Table:
+    assert isinstance(task, DocumentBatch)
+    return task.to_pyarrow()

@@ -108,6 +108,7 @@ def _continue(url: str, part: IO[bytes], timeout_s: float) -> None:
         part.seek(have)
         _write_validator(part, response.headers.get("ETag") or response.headers.get("Last-Modified"))
         announced = response.headers.get("Content-Length")
+        response.enforce_content_length = False  # checked below, when what came has been kept
         try:
             for piece in response.stream(_PIECE):
                 part.write(piece)
