@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 from warc_files import ENGLISH, page, table
 
@@ -111,6 +112,21 @@ def test_the_stage_keeps_what_has_text_and_its_columns() -> None:
     ]
     [kept] = run_stage(HTMLExtractionStage(keep_html=True), batch)
     assert table(kept).column_names == ["id", "html", "text", "language"]
+
+
+def test_the_stage_says_which_documents_it_dropped() -> None:
+    batch = make_batch([page(ENGLISH), "<p>menu</p>", page(ENGLISH)], text_field="html")
+    batch.source_rows = np.array([5, 6, 7])
+    stage = HTMLExtractionStage()
+    stage._keeps_ledger = True
+    stage.setup()
+    made = stage.process(batch)
+    stage.teardown()
+    [verdicts] = stage.take_verdicts()
+    assert verdicts.rows.tolist() == [5, 6, 7]
+    assert verdicts.kept.tolist() == [True, False, True]
+    assert made.source_rows is not None
+    assert made.source_rows.tolist() == [5, 7]
 
 
 def test_the_stage_keeps_its_word() -> None:

@@ -25,7 +25,7 @@ from penstock.text import (
     WarcReader,
     WarcReaderStage,
 )
-from penstock.text.extract import iterate, warc_reader
+from penstock.text.extract import iterate
 
 
 class Lines(DocumentIterator):
@@ -154,7 +154,7 @@ def test_a_wet_file_gives_texts(tmp_path: Path) -> None:
 
 
 def test_a_reader_holds_one_batch_at_a_time(crawl: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warc_reader, "BATCH_BYTES", 1)
+    monkeypatch.setattr(iterate, "BATCH_BYTES", 1)
     assert [
         batch.num_items for batch in run_stage(WarcReaderStage(), FileGroupTask("test", [str(crawl / "a.warc.gz")]))
     ] == [1, 1]

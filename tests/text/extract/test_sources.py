@@ -25,10 +25,12 @@ from penstock.text import (
     CommonCrawlWARCDownloader,
     CommonCrawlWarcIterator,
     CommonCrawlWARCReader,
+    Damaged,
     DocumentDownloadExtractStage,
     MainCommonCrawlUrlGenerator,
     NewsCommonCrawlUrlGenerator,
     WikipediaDownloadExtractStage,
+    WikipediaIterator,
     WikipediaUrlGenerator,
 )
 
@@ -220,6 +222,24 @@ def test_an_unfinished_dump_is_refused_and_a_damaged_file_too(server: FlakyServe
     server.files["/dewiki/20240201/dewiki-1-multistream.xml.bz2"] = b"something else"
     with pytest.raises(InputError, match="its sha1 is"):
         documents(WikipediaDownloadExtractStage("de", str(tmp_path), "20240201", server.url))
+
+
+def test_damage_in_a_dump_costs_the_pages_of_one_stream(tmp_path: Path) -> None:
+    streams = [
+        bz2.compress(part.encode())
+        for part in (HEAD, *(article(f"Seite {n}", f"Text {n}", n) for n in range(1, 5)), "</mediawiki>")
+    ]
+    broken = bytearray(streams[2])
+    broken[30:40] = b"\0" * 10
+    path = tmp_path / "dump.xml.bz2"
+    path.write_bytes(b"".join([*streams[:2], bytes(broken), *streams[3:]]))
+    found = list(WikipediaIterator("de").iterate(str(path)))
+    assert [one["title"] for one in found if isinstance(one, dict)] == ["Seite 1", "Seite 3", "Seite 4"]
+    assert [one.position for one in found if isinstance(one, Damaged)] == [len(streams[0] + streams[1])]
+    path.write_bytes(b"".join(streams[:5])[:-20])
+    found = list(WikipediaIterator("de").iterate(str(path)))
+    assert [one["title"] for one in found if isinstance(one, dict)] == ["Seite 1", "Seite 2", "Seite 3"]
+    assert "downloaded whole" in "".join(one.reason for one in found if isinstance(one, Damaged))
 
 
 def packed(files: dict[str, bytes]) -> bytes:

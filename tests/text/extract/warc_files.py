@@ -1,6 +1,7 @@
 """Archives made on the spot, as crawlers write them."""
 
 import gzip
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ def record(block: bytes, kind: str = "response", url: str = "http://example.org/
         "WARC-Type": kind,
         "WARC-Target-URI": url,
         "WARC-Date": "2024-03-01T12:00:00Z",
-        "WARC-Record-ID": f"<urn:uuid:{abs(hash(url)):032x}>",
+        "WARC-Record-ID": f"<urn:uuid:{zlib.crc32(url.encode()):032x}>",
         "Content-Type": stored_as,
         "Content-Length": str(len(block)),
         **{name.replace("_", "-"): value for name, value in header.items()},

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
 
 from penstock.core.documents import DocumentBatch
 from penstock.core.stage import ProcessingStage, Spec
+from penstock.core.verdicts import Verdicts
 from penstock.text.extract.guard import Guard
 from penstock.text.extract.html_algorithms import HTMLExtractorAlgorithm
 from penstock.text.extract.html_extractor import CommonCrawlHTMLExtractor
@@ -83,8 +85,17 @@ class HTMLExtractionStage(ProcessingStage[DocumentBatch, DocumentBatch]):
         }
         made = task.select(kept).with_columns(added)
         if not self.keep_html and self.html_field not in added:
+            rows = made.source_rows
             made.data = made.to_pyarrow().drop_columns([self.html_field])
+            made.source_rows = rows
+        self._record(task, kept)
         return made
+
+    def _record(self, task: DocumentBatch, kept: list[int]) -> None:
+        if task.source_rows is not None:
+            stays = np.zeros(task.num_items, dtype=np.bool_)
+            stays[kept] = True
+            self.record(Verdicts(self.name, task.source_rows, stays))
 
 
 class _PageExtractor(CommonCrawlHTMLExtractor):

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
 from penstock.core.documents import DocumentBatch
@@ -68,17 +69,12 @@ class DocumentIterateExtractStage(ProcessingStage[FileGroupTask, DocumentBatch])
 
     def process(self, task: FileGroupTask) -> Iterator[DocumentBatch]:
         """Yield the documents of the files in batches."""
-        rows: list[dict[str, Any]] = []
-        size = 0
-        for path in task.data:
-            for document in self._documents(path):
-                rows.append(document)
-                size += size_of(document)
-                if size >= BATCH_BYTES:
-                    yield DocumentBatch(task.dataset_name, to_table(rows))
-                    rows, size = [], 0
-        if rows:
-            yield DocumentBatch(task.dataset_name, to_table(rows))
+        count = 0
+        for rows in batched(document for path in task.data for document in self._documents(path)):
+            batch = DocumentBatch(task.dataset_name, to_table(rows))
+            batch.source_rows = np.arange(count, count + len(rows), dtype=np.int64)
+            count += len(rows)
+            yield batch
         self._calls += 1
         if self._guard is not None and self.max_calls_per_worker and self._calls % self.max_calls_per_worker == 0:
             self._guard.close()
@@ -86,7 +82,8 @@ class DocumentIterateExtractStage(ProcessingStage[FileGroupTask, DocumentBatch])
     def _documents(self, path: str) -> Iterator[dict[str, Any]]:
         """Yield the documents of one file, at most ``record_limit``."""
         count = 0
-        for group in _groups(self._records(path), self.record_limit):
+        most = _AT_A_TIME if self.record_limit is None else max(1, min(_AT_A_TIME, self.record_limit))
+        for group in batched(self._records(path), _BYTES_AT_A_TIME, most):
             for record, outcome in zip(group, self._extract(group), strict=True):
                 if isinstance(outcome, Skipped | Damaged):
                     self._report(outcome, path, str(record.get("url") or record.get("id") or ""))
@@ -133,24 +130,20 @@ class DocumentIterateExtractStage(ProcessingStage[FileGroupTask, DocumentBatch])
             self.reject(outcome.reason, source=path, position=outcome.position, excerpt=outcome.excerpt or excerpt)
 
 
-def _groups(records: Iterable[dict[str, Any]], limit: int | None) -> Iterator[list[dict[str, Any]]]:
-    """Put records into groups to be extracted together; small ones where only a few are wanted."""
-    most = _AT_A_TIME if limit is None else max(1, min(_AT_A_TIME, limit))
+def batched(
+    records: Iterable[dict[str, Any]], most_bytes: int | None = None, most: int | None = None
+) -> Iterator[list[dict[str, Any]]]:
+    """Put records together until they are so many, or take so many bytes (as a batch of documents may)."""
     group: list[dict[str, Any]] = []
     size = 0
     for record in records:
         group.append(record)
-        size += size_of(record)
-        if len(group) >= most or size >= _BYTES_AT_A_TIME:
+        size += sum(len(value) for value in record.values() if isinstance(value, str | bytes | list)) + 64
+        if size >= (most_bytes or BATCH_BYTES) or len(group) == most:
             yield group
             group, size = [], 0
     if group:
         yield group
-
-
-def size_of(record: dict[str, Any]) -> int:
-    """Return about how many bytes a record takes."""
-    return sum(len(value) for value in record.values() if isinstance(value, str | bytes | list)) + 64
 
 
 def to_table(rows: list[dict[str, Any]]) -> pa.Table:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+import numpy as np
+import pyarrow as pa
+
 from penstock.core.documents import DocumentBatch
 from penstock.core.files import FileGroupTask
 from penstock.errors import MissingColumnError
 from penstock.text.extract.charset import decode_page
-from penstock.text.extract.iterate import BATCH_BYTES, size_of, to_table
+from penstock.text.extract.iterate import batched, to_table
 from penstock.text.extract.outcome import Damaged, Skipped
 from penstock.text.extract.pages import archive_documents
 from penstock.text.io.reader import DocumentReader, DocumentReaderStage
@@ -29,17 +32,16 @@ class WarcReaderStage(DocumentReaderStage):
 
     def process(self, task: FileGroupTask) -> Iterator[DocumentBatch]:
         """Yield the documents of the files in batches."""
-        rows: list[dict[str, Any]] = []
-        size = 0
-        for path in task.data:
-            for document in self._documents(path):
-                rows.append(document)
-                size += size_of(document)
-                if size >= BATCH_BYTES:
-                    yield self._batch(task, rows)
-                    rows, size = [], 0
-        if rows:
-            yield self._batch(task, rows)
+        count = 0
+        for rows in batched(document for path in task.data for document in self._documents(path)):
+            batch = DocumentBatch(task.dataset_name, self._table(rows))
+            batch.source_rows = np.arange(count, count + len(rows), dtype=np.int64)
+            count += len(rows)
+            yield batch
+
+    def is_fanout_stage(self) -> bool:
+        """Say yes: what is made of pages costs far more than moving them, and archives are few and large."""
+        return True
 
     def _documents(self, path: str) -> Iterator[dict[str, Any]]:
         source = path.rpartition("/")[2]
@@ -57,12 +59,12 @@ class WarcReaderStage(DocumentReaderStage):
                 about = {name: found.get(name) for name in _COLUMNS if name != "source_id"}
                 yield {**about, "source_id": source, content: text}
 
-    def _batch(self, task: FileGroupTask, rows: list[dict[str, Any]]) -> DocumentBatch:
+    def _table(self, rows: list[dict[str, Any]]) -> pa.Table:
         table = to_table(rows)
         for field in self.fields or ():
             if field not in table.column_names:
                 raise MissingColumnError(self.name, field, table.column_names)
-        return DocumentBatch(task.dataset_name, table.select(self.fields) if self.fields else table)
+        return table.select(self.fields) if self.fields else table
 
 
 class WarcReader(DocumentReader):
@@ -76,3 +78,5 @@ class WarcReader(DocumentReader):
     name = "warc_reader"
     default_extensions: ClassVar[tuple[str, ...]] = (".warc", ".wet")
     reader_stage = WarcReaderStage
+    # A file is read as a whole, batch by batch: its records are found by reading it.
+    cut: ClassVar[str | None] = None
