@@ -11,7 +11,7 @@ from penstock.text.extract.records import DocumentExtractor
 _SECTION = re.compile(r"\\(?:chapter|part|section|subsection|subsubsection|paragraph|subparagraph)\b\*?\s*[\[{]")
 _END = re.compile(r"\\appendix\b|\\begin\{(?:references|REFERENCES|thebibliography)\}|\\bibliography\{")
 _COMMENT_LINE = re.compile(r"^[ \t]*%.*\n?", re.MULTILINE)
-_COMMENT = re.compile(r"(?<!\\)%.*$", re.MULTILINE)
+_COMMENT = re.compile(r"[ \t]*(?<!\\)%.*$", re.MULTILINE)
 _MACRO = re.compile(r"\\(?:newcommand\*?\s*\{?|def\s*)(\\[a-zA-Z0-9]+)\}?\s*\{(.*)\}[ \t]*$", re.MULTILINE)
 _PASSES = 3
 _MOST_GROWTH = 4

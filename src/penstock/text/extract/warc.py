@@ -76,6 +76,7 @@ class _Parser:
         # The first piece of a member that turned up in the middle of a record: the next record.
         self._early = b""
         self._early_start = 0
+        self._found_any = False
 
     def records(self) -> Iterator[WarcRecord | Damaged]:
         while True:
@@ -94,6 +95,7 @@ class _Parser:
                 if not self._recover(in_member=isinstance(error, DamagedMemberError)):
                     return
             else:
+                self._found_any = True
                 yield record
 
     def _at_record(self) -> bool:
@@ -143,6 +145,9 @@ class _Parser:
         # The checksum stands at the end of the member: read that far before believing the record.
         while self._members.in_member and len(self._buffer) <= end + len(b"\r\n\r\n"):
             self._buffer += self._members.rest_of_member()
+        after = bytes(self._buffer[end : end + 64]).lstrip(b"\r\n")[: len(_MARKER)]
+        if self._members.in_member and not _MARKER.startswith(after):
+            raise _DamagedRecordError(f"it does not end where it should: {after!r} follows")
         block = bytes(self._buffer[begin:end])
         self._drop(end)
         return WarcRecord(header.get("warc-type", "").lower(), header, block, start)
@@ -189,7 +194,8 @@ class _Parser:
         if in_member:
             self._buffer.clear()
             return self._members.step_over(_MARKER)
-        if not self._members.is_compressed and self._offset == 0 and self._members.look_for_members(_MARKER):
+        # Without a good beginning a compressed file looks like a plain one.
+        if not self._found_any and not self._members.is_compressed and self._members.look_for_members(_MARKER):
             self._buffer.clear()
             return True
         searched = min(1, len(self._buffer))

@@ -20,6 +20,7 @@ _OLD_MEDIA = (
 )  # fmt: skip
 _CATEGORY = ("category",)
 _MAGIC_WORD = re.compile(r"__[A-Z]+__")
+_LINE_END = re.compile(r"[ \t]+\n")
 _BLANK_LINES = re.compile(r"\n{3,}")
 _NOT_TEXT = frozenset(("ref", "table", "gallery", "math", "timeline", "imagemap", "references", "style", "score"))
 _KEPT = ("title", "id", "url", "language", "source_id")
@@ -68,7 +69,7 @@ def plain_text(markup: str, media_names: Collection[str] = (), category_names: C
     sections = []
     for section in parser.parse(markup).get_sections(flat=True, include_lead=True, include_headings=True):
         text = _MAGIC_WORD.sub("", _render(section, media, categories))
-        if text := _BLANK_LINES.sub("\n\n", text).strip():
+        if text := _BLANK_LINES.sub("\n\n", _LINE_END.sub("\n", text)).strip():
             sections.append(text)
     return "\n\n".join(sections)
 
@@ -89,11 +90,16 @@ def _render_node(node: Any, media: set[str], categories: set[str]) -> str:  # no
             return rest
         return _render(node.text if node.text is not None else node.title, media, categories)
     if kind == "Tag":
-        if str(node.tag).strip().lower() in _NOT_TEXT or node.contents is None:
-            return "\n" if str(node.tag).strip().lower() == "br" else ""
+        tag = str(node.tag).strip().lower()
+        if tag == "br":
+            return "\n"
+        if tag in _NOT_TEXT or node.contents is None:
+            return ""
         return _render(node.contents, media, categories)
     if kind == "ExternalLink":
-        return _render(node.title, media, categories) if node.title is not None else ""
+        if node.title is not None:
+            return _render(node.title, media, categories)
+        return "" if node.brackets else str(node.url)
     if kind == "Heading":
         return _render(node.title, media, categories).strip()
     if kind == "HTMLEntity":
