@@ -18,8 +18,8 @@ from penstock.text.download.http import (
     ATTEMPTS,
     FIRST_WAIT_S,
     TIMEOUT_S,
-    RefusedError,
-    TryAgainError,
+    Refused,
+    TryAgain,
     get,
     wait,
 )
@@ -70,10 +70,10 @@ def _fetch_patiently(
         before = _size(part)
         try:
             _continue(url, part, timeout_s)
-        except RefusedError as error:
+        except Refused as error:
             _give_up(part)
             raise InputError(f"{url}: cannot be downloaded: {error}.") from error
-        except TryAgainError as error:
+        except TryAgain as error:
             failures = 1 if _size(part) > before else failures + 1
             if failures >= attempts:
                 raise InputError(
@@ -98,12 +98,12 @@ def _continue(url: str, part: IO[bytes], timeout_s: float) -> None:
             if response.headers.get("Content-Range") == f"bytes */{have}":
                 return  # it was whole already
             _give_up(part)
-            raise TryAgainError("the file changed on the server")
+            raise TryAgain("the file changed on the server")
         if response.status != 206:
             have = 0
         elif not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
             _give_up(part)
-            raise TryAgainError(f"the server sent another part than asked for: {response.headers.get('Content-Range')}")
+            raise TryAgain(f"the server sent another part than asked for: {response.headers.get('Content-Range')}")
         part.truncate(have)
         part.seek(have)
         _write_validator(part, response.headers.get("ETag") or response.headers.get("Last-Modified"))
@@ -115,7 +115,7 @@ def _continue(url: str, part: IO[bytes], timeout_s: float) -> None:
         finally:
             part.flush()
         if announced is not None and _size(part) - have != int(announced):
-            raise TryAgainError(f"{int(announced):,} bytes were announced and {_size(part) - have:,} came")
+            raise TryAgain(f"{int(announced):,} bytes were announced and {_size(part) - have:,} came")
 
 
 def _copy(url: str, part: IO[bytes], storage_options: dict[str, Any] | None) -> None:

@@ -23,7 +23,7 @@ _WORTH_ANOTHER_TRY = frozenset((408, 425, 429, 500, 502, 503, 504))
 _HEADERS = {"User-Agent": "penstock (curates training data)", "Accept-Encoding": "identity"}
 
 
-class TryAgainError(Exception):
+class TryAgain(Exception):  # noqa: N818 - never leaves this package
     """Something that may go away: an overloaded server, a lost connection, a body that broke off."""
 
     def __init__(self, reason: str, wait_s: float | None = None) -> None:
@@ -32,7 +32,7 @@ class TryAgainError(Exception):
         self.wait_s = wait_s
 
 
-class RefusedError(Exception):
+class Refused(Exception):  # noqa: N818 - never leaves this package
     """An answer that will not change: no such file, no permission."""
 
 
@@ -51,16 +51,16 @@ def get(url: str, headers: Mapping[str, str] | None = None, timeout_s: float = T
         )
         try:
             if response.status in _WORTH_ANOTHER_TRY:
-                raise TryAgainError(f"HTTP {response.status} {response.reason}", _asked_wait(response.headers))
+                raise TryAgain(f"HTTP {response.status} {response.reason}", _asked_wait(response.headers))
             if response.status >= 400 and response.status != 416:
-                raise RefusedError(f"HTTP {response.status} {response.reason}")
+                raise Refused(f"HTTP {response.status} {response.reason}")
             yield response
         finally:
             response.close() if response.length_remaining else response.release_conn()
     except urllib3.exceptions.LocationValueError as error:
-        raise RefusedError(f"not an address: {error}") from error
+        raise Refused(f"not an address: {error}") from error
     except (urllib3.exceptions.HTTPError, OSError) as error:
-        raise TryAgainError(_in_words(error)) from error
+        raise TryAgain(_in_words(error)) from error
 
 
 def get_bytes(
@@ -73,9 +73,9 @@ def get_bytes(
             with get(url, headers) as response:
                 body: bytes = response.read()
                 return body
-        except RefusedError as error:
+        except Refused as error:
             raise InputError(f"{url}: cannot be had: {error}.") from error
-        except TryAgainError as error:
+        except TryAgain as error:
             failures += 1
             if failures >= attempts:
                 raise InputError(f"{url}: not answered in {attempts} attempts; the last: {error}.") from error

@@ -16,7 +16,7 @@ from penstock.core.stage import ProcessingStage, Spec
 from penstock.errors import InputError
 from penstock.storage.filesystem import filesystem_of
 from penstock.text.download.common_crawl import DATA_PREFIX
-from penstock.text.download.http import FIRST_WAIT_S, RefusedError, TryAgainError, get, wait
+from penstock.text.download.http import FIRST_WAIT_S, Refused, TryAgain, get, wait
 from penstock.text.extract.http_message import parse_response
 from penstock.text.extract.outcome import Damaged
 from penstock.text.extract.warc import read_warc
@@ -88,7 +88,7 @@ class CommonCrawlWARCReader(ProcessingStage[DocumentBatch, DocumentBatch]):
         return made.select([row for row, page in enumerate(pages) if isinstance(page, bytes)])
 
     def _fail_if_unreachable(self, pages: Sequence[bytes | Exception]) -> None:
-        lost = [page for page in pages if isinstance(page, TryAgainError)]
+        lost = [page for page in pages if isinstance(page, TryAgain)]
         if lost and len(lost) == len(pages):
             raise InputError(
                 f"{self._address('')}: none of {len(pages):,} records could be fetched in {self.max_retries + 1} "
@@ -99,7 +99,7 @@ class CommonCrawlWARCReader(ProcessingStage[DocumentBatch, DocumentBatch]):
         try:
             name, offset, length = str(place[0]), int(place[1]), int(place[2])
             return page_of(self._fetch(self._address(name), offset, length))
-        except (RefusedError, TryAgainError, InputError, ValueError, TypeError) as error:
+        except (Refused, TryAgain, InputError, ValueError, TypeError) as error:
             return error
 
     def _address(self, name: str) -> str:
@@ -113,13 +113,13 @@ class CommonCrawlWARCReader(ProcessingStage[DocumentBatch, DocumentBatch]):
             try:
                 content: bytes = filesystem.cat_file(name, start=offset, end=offset + length)
             except OSError as error:
-                raise RefusedError(f"{address}: {error}") from error
+                raise Refused(f"{address}: {error}") from error
             return content
         failures = 0
         while True:
             try:
                 return self._range(address, offset, length)
-            except TryAgainError as error:
+            except TryAgain as error:
                 failures += 1
                 if failures > self.max_retries:
                     raise
@@ -128,12 +128,12 @@ class CommonCrawlWARCReader(ProcessingStage[DocumentBatch, DocumentBatch]):
     def _range(self, address: str, offset: int, length: int) -> bytes:
         with get(address, {"Range": f"bytes={offset}-{offset + length - 1}"}, self.timeout) as response:
             if response.status == 416:
-                raise RefusedError(f"{address}: has no bytes {offset} to {offset + length - 1}")
+                raise Refused(f"{address}: has no bytes {offset} to {offset + length - 1}")
             if response.status != 206:
-                raise RefusedError(f"{address}: the server gives no parts of files")
+                raise Refused(f"{address}: the server gives no parts of files")
             content: bytes = response.read()
         if len(content) != length:
-            raise TryAgainError(f"{length:,} bytes were asked for and {len(content):,} came")
+            raise TryAgain(f"{length:,} bytes were asked for and {len(content):,} came")
         return content
 
 

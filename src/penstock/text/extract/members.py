@@ -16,7 +16,7 @@ _READ = 1 << 20
 _FEED = 1 << 14
 
 
-class DamagedMemberError(Exception):
+class DamagedMember(Exception):  # noqa: N818 - never leaves this package
     """The file breaks off, or a member of it does not decompress."""
 
 
@@ -70,12 +70,12 @@ class Members:
             feed = self._take(_FEED)
             if not feed:
                 self._decoder = None
-                raise DamagedMemberError("the file ends in the middle of it; was it downloaded whole?")
+                raise DamagedMember("the file ends in the middle of it; was it downloaded whole?")
             try:
                 piece = self._decoder.decompress(feed)
             except (zlib.error, OSError, EOFError) as error:
                 self._decoder = None
-                raise DamagedMemberError(f"it does not decompress: {error}") from error
+                raise DamagedMember(f"it does not decompress: {error}") from error
             self._offset += len(feed)
             if self._decoder.eof:
                 unused = len(self._decoder.unused_data)

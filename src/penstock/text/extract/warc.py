@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO
 
-from penstock.text.extract.members import DamagedMemberError, Members
+from penstock.text.extract.members import DamagedMember, Members
 from penstock.text.extract.outcome import Damaged
 
 _MARKER = b"WARC/"
@@ -45,11 +45,11 @@ class WarcRecord:
         return self.header.get("warc-date", "")
 
 
-class _DamagedRecordError(Exception):
+class _DamagedRecord(Exception):  # noqa: N818 - never leaves this package
     """A record that is not what its header says."""
 
 
-class _TooLargeError(Exception):
+class _TooLarge(Exception):  # noqa: N818 - never leaves this package
     """A record that was stepped over for its size."""
 
 
@@ -87,12 +87,12 @@ class _Parser:
                 start = self._offset
                 header, begin = self._read_header()
                 record = self._read_block(header, begin, start)
-            except _TooLargeError as error:
+            except _TooLarge as error:
                 yield Damaged(f"WARC record at byte {start}: {error}", start, header.get("warc-target-uri", ""))
-            except (_DamagedRecordError, DamagedMemberError) as error:
+            except (_DamagedRecord, DamagedMember) as error:
                 where = header.get("warc-target-uri", "")
                 yield Damaged(f"WARC record at byte {self._offset}: {error}", self._offset, where)
-                if not self._recover(in_member=isinstance(error, DamagedMemberError)):
+                if not self._recover(in_member=isinstance(error, DamagedMember)):
                     return
             else:
                 self._found_any = True
@@ -110,15 +110,15 @@ class _Parser:
                 return False
         if not self._need(len(_MARKER)) or not self._buffer.startswith(_MARKER):
             if self._buffer.startswith(b"filedesc:"):
-                raise _DamagedRecordError("this is an ARC file; turn it into WARC first (warcio recompress)")
-            raise _DamagedRecordError(f"expected 'WARC/', found {bytes(self._buffer[:20])!r}")
+                raise _DamagedRecord("this is an ARC file; turn it into WARC first (warcio recompress)")
+            raise _DamagedRecord(f"expected 'WARC/', found {bytes(self._buffer[:20])!r}")
         return True
 
     def _read_header(self) -> tuple[dict[str, str], int]:
         """Return the header, and where in the buffer the block begins."""
         while (end := _end_of_header(self._buffer)) is None:
             if len(self._buffer) > _MAX_HEADER or not self._load():
-                raise _DamagedRecordError("its header has no end")
+                raise _DamagedRecord("its header has no end")
         lines = bytes(self._buffer[: end[0]]).decode("utf-8", "replace").splitlines()
         header: dict[str, str] = {}
         name = ""
@@ -134,20 +134,20 @@ class _Parser:
     def _read_block(self, header: dict[str, str], begin: int, start: int) -> WarcRecord:
         stated = header.get("content-length", "")
         if not (stated.isascii() and stated.isdigit()):
-            raise _DamagedRecordError(f"Content-Length is {stated!r}")
+            raise _DamagedRecord(f"Content-Length is {stated!r}")
         end = begin + int(stated)
         if end - begin > self._max_record_bytes:
             self._skip(end)
-            raise _TooLargeError(f"holds {end - begin:,} bytes, more than the {self._max_record_bytes:,} allowed")
+            raise _TooLarge(f"holds {end - begin:,} bytes, more than the {self._max_record_bytes:,} allowed")
         if not self._need(end):
             there = len(self._buffer) - begin
-            raise _DamagedRecordError(f"cut short: {end - begin:,} bytes are announced, {there:,} are there")
+            raise _DamagedRecord(f"cut short: {end - begin:,} bytes are announced, {there:,} are there")
         # The checksum stands at the end of the member: read that far before believing the record.
         while self._members.in_member and len(self._buffer) <= end + len(b"\r\n\r\n"):
             self._buffer += self._members.rest_of_member()
         after = bytes(self._buffer[end : end + 64]).lstrip(b"\r\n")[: len(_MARKER)]
         if self._members.in_member and not _MARKER.startswith(after):
-            raise _DamagedRecordError(f"it does not end where it should: {after!r} follows")
+            raise _DamagedRecord(f"it does not end where it should: {after!r} follows")
         block = bytes(self._buffer[begin:end])
         self._drop(end)
         return WarcRecord(header.get("warc-type", "").lower(), header, block, start)
@@ -167,7 +167,7 @@ class _Parser:
         piece = self._members.read_piece()
         if inside and begins and self._buffer and piece.startswith(_MARKER):
             self._early, self._early_start = piece, self._members.start
-            raise _DamagedRecordError("cut short: the next record begins before it ends")
+            raise _DamagedRecord("cut short: the next record begins before it ends")
         self._buffer += piece
         return bool(piece)
 
@@ -212,7 +212,7 @@ class _Parser:
                     self._offset = self._members.next_start
                 if not self._load(inside=False):
                     return False
-            except DamagedMemberError:
+            except DamagedMember:
                 return self._recover(in_member=True)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from penstock.storage.filesystem import filesystem_of, reading
-from penstock.text.extract.members import DamagedMemberError, Members
+from penstock.text.extract.members import DamagedMember, Members
 from penstock.text.extract.outcome import Damaged, Skipped
 from penstock.text.extract.records import DocumentIterator
 
@@ -72,7 +72,7 @@ def _pages(members: Members) -> Iterator[bytes | Damaged]:
             buffer.clear()
         try:
             piece = members.read_piece()
-        except DamagedMemberError as error:
+        except DamagedMember as error:
             yield Damaged(f"the stream at byte {members.start}: {error}", members.start)
             buffer.clear()
             searched = 0
