@@ -42,6 +42,21 @@ _STRING_FILTERS = _all_in(
 )
 _REPETITION_FILTERS = _all_in("penstock.text", "RepeatedLinesFilter")
 
+_DOCUMENT_MODIFIER = _all_in("penstock.text", "DocumentModifier")
+_MODIFY = _all_in("penstock.text", "Modify")
+_STRING_MODIFIERS = {
+    "c4": _all_in("penstock.text", "BoilerPlateStringModifier"),
+    "line_remover": _all_in("penstock.text", "LineRemover"),
+    "markdown_remover": _all_in("penstock.text", "MarkdownRemover"),
+    "newline_normalizer": _all_in("penstock.text", "NewlineNormalizer"),
+    "quotation_remover": _all_in("penstock.text", "QuotationRemover"),
+    "slicer": _all_in("penstock.text", "Slicer"),
+    "url_remover": _all_in("penstock.text", "UrlRemover"),
+}
+_ALL_STRING_MODIFIERS = {name: ours for names in _STRING_MODIFIERS.values() for name, ours in names.items()}
+_UNICODE_MODIFIER = _all_in("penstock.text", "UnicodeReformatter")
+_LABEL_MODIFIER = _all_in("penstock.text", "FastTextLabelModifier")
+
 _TEXT = f"{ROOT}.stages.text"
 _XENNA = _all_in("penstock.compat.legacy", "XennaExecutor")
 
@@ -82,6 +97,15 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     f"{_TEXT}.filters.heuristic.string": _STRING_FILTERS,
     f"{_TEXT}.filters.heuristic.repetition": _REPETITION_FILTERS,
     f"{_TEXT}.filters.heuristic.repetition.repetition": _REPETITION_FILTERS,
+    f"{_TEXT}.modifiers": {**_DOCUMENT_MODIFIER, **_MODIFY, **_ALL_STRING_MODIFIERS},
+    f"{_TEXT}.modifiers.doc_modifier": _DOCUMENT_MODIFIER,
+    f"{_TEXT}.modifiers.modifier": _MODIFY,
+    f"{_TEXT}.modifiers.string": _ALL_STRING_MODIFIERS,
+    **{f"{_TEXT}.modifiers.string.{module}": names for module, names in _STRING_MODIFIERS.items()},
+    f"{_TEXT}.modifiers.unicode": _UNICODE_MODIFIER,
+    f"{_TEXT}.modifiers.unicode.unicode_reformatter": _UNICODE_MODIFIER,
+    f"{_TEXT}.modifiers.fasttext": _LABEL_MODIFIER,
+    f"{_TEXT}.modifiers.fasttext.fasttext_label": _LABEL_MODIFIER,
 }
 
 _STREAMING = "StreamingExecutor (penstock), which uses every core and GPU of this machine"

@@ -1,4 +1,4 @@
-"""Text: read documents, filter them, write what is left."""
+"""Text: read documents, change and filter them, write what is left."""
 
 from penstock.text.filters.document_filter import DocumentFilter
 from penstock.text.filters.heuristic import (
@@ -12,20 +12,38 @@ from penstock.text.filters.score_filter import ScoreFilter
 from penstock.text.io.jsonl import JsonlReader, JsonlReaderStage, JsonlWriter
 from penstock.text.io.parquet import ParquetReader, ParquetReaderStage, ParquetWriter
 from penstock.text.io.partitioning import FilePartitioningStage
+from penstock.text.modifiers.boilerplate import BoilerPlateStringModifier
+from penstock.text.modifiers.document_modifier import DocumentModifier, TextModifier
+from penstock.text.modifiers.modify import Modify
+from penstock.text.modifiers.removers import LineRemover, MarkdownRemover, QuotationRemover, UrlRemover
+from penstock.text.modifiers.shaping import FastTextLabelModifier, NewlineNormalizer, Slicer
+from penstock.text.modifiers.unicode import UnicodeReformatter
 
 __all__ = [
     "BoilerPlateStringFilter",
+    "BoilerPlateStringModifier",
     "CommonEnglishWordsFilter",
     "DocumentFilter",
+    "DocumentModifier",
+    "FastTextLabelModifier",
     "FilePartitioningStage",
     "JsonlReader",
     "JsonlReaderStage",
     "JsonlWriter",
+    "LineRemover",
+    "MarkdownRemover",
+    "Modify",
+    "NewlineNormalizer",
     "NonAlphaNumericFilter",
     "ParquetReader",
     "ParquetReaderStage",
     "ParquetWriter",
+    "QuotationRemover",
     "RepeatedLinesFilter",
     "ScoreFilter",
+    "Slicer",
+    "TextModifier",
+    "UnicodeReformatter",
+    "UrlRemover",
     "WordCountFilter",
 ]
