@@ -57,6 +57,10 @@ _ALL_STRING_MODIFIERS = {name: ours for names in _STRING_MODIFIERS.values() for 
 _UNICODE_MODIFIER = _all_in("penstock.text", "UnicodeReformatter")
 _LABEL_MODIFIER = _all_in("penstock.text", "FastTextLabelModifier")
 
+_ADD_ID = _all_in("penstock.text", "AddId")
+_JOINER = _all_in("penstock.text", "DocumentJoiner")
+_SPLITTER = _all_in("penstock.text", "DocumentSplitter")
+
 _TEXT = f"{ROOT}.stages.text"
 _XENNA = _all_in("penstock.compat.legacy", "XennaExecutor")
 
@@ -90,7 +94,10 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     f"{_TEXT}.io.writer.parquet": _PARQUET_WRITER,
     # Early releases had the heuristics in text.filters and ScoreFilter in text.modules; scripts of that time do too.
     f"{_TEXT}.filters": {**_DOCUMENT_FILTER, **_SCORE_FILTER, **_STRING_FILTERS, **_REPETITION_FILTERS},
-    f"{_TEXT}.modules": _SCORE_FILTER,
+    f"{_TEXT}.modules": {**_SCORE_FILTER, **_MODIFY, **_ADD_ID, **_JOINER, **_SPLITTER},
+    f"{_TEXT}.modules.add_id": _ADD_ID,
+    f"{_TEXT}.modules.joiner": _JOINER,
+    f"{_TEXT}.modules.splitter": _SPLITTER,
     f"{_TEXT}.filters.doc_filter": _DOCUMENT_FILTER,
     f"{_TEXT}.filters.score_filter": _SCORE_FILTER,
     f"{_TEXT}.filters.heuristic": _STRING_FILTERS,

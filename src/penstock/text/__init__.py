@@ -1,5 +1,6 @@
 """Text: read documents, change and filter them, write what is left."""
 
+from penstock.text.add_id import AddId
 from penstock.text.filters.document_filter import DocumentFilter
 from penstock.text.filters.heuristic import (
     BoilerPlateStringFilter,
@@ -18,13 +19,17 @@ from penstock.text.modifiers.modify import Modify
 from penstock.text.modifiers.removers import LineRemover, MarkdownRemover, QuotationRemover, UrlRemover
 from penstock.text.modifiers.shaping import FastTextLabelModifier, NewlineNormalizer, Slicer
 from penstock.text.modifiers.unicode import UnicodeReformatter
+from penstock.text.splitting import DocumentJoiner, DocumentSplitter
 
 __all__ = [
+    "AddId",
     "BoilerPlateStringFilter",
     "BoilerPlateStringModifier",
     "CommonEnglishWordsFilter",
     "DocumentFilter",
+    "DocumentJoiner",
     "DocumentModifier",
+    "DocumentSplitter",
     "FastTextLabelModifier",
     "FilePartitioningStage",
     "JsonlReader",

@@ -8,7 +8,6 @@ import msgspec
 import pyarrow as pa
 
 from penstock.core.documents import DocumentBatch
-from penstock.core.json_column import is_json
 
 
 def text_column(batch: DocumentBatch, name: str) -> pa.Array | None:
@@ -20,7 +19,7 @@ def text_column(batch: DocumentBatch, name: str) -> pa.Array | None:
     ['a', None]
     """
     column = batch.column(name)
-    if _holds_json(batch, name):
+    if batch.holds_json(name):
         texts = [_text_of(text) for text in column.to_pylist()]
         return pa.array(texts, pa.large_string())
     if not is_text(column.type):
@@ -36,7 +35,7 @@ def values_of(batch: DocumentBatch, name: str) -> list[Any]:
     [1, None]
     """
     values: list[Any] = batch.column(name).to_pylist()
-    if _holds_json(batch, name):
+    if batch.holds_json(name):
         return [None if text is None else msgspec.json.decode(text) for text in values]
     return values
 
@@ -49,13 +48,6 @@ def is_text(kind: pa.DataType) -> bool:
         or pa.types.is_string_view(kind)
         or pa.types.is_null(kind)
     )
-
-
-def _holds_json(batch: DocumentBatch, name: str) -> bool:
-    schema = getattr(batch.data, "schema", None)
-    if not isinstance(schema, pa.Schema):
-        schema = batch.to_pyarrow().schema
-    return is_json(schema.field(name))
 
 
 def _text_of(json_text: str | None) -> str | None:
