@@ -42,6 +42,9 @@ _STRING_FILTERS = _all_in(
 )
 _REPETITION_FILTERS = _all_in("penstock.text", "RepeatedLinesFilter")
 
+_TOKEN_FILTER = _all_in("penstock.text", "TokenCountFilter")
+_FASTTEXT_FILTERS = _all_in("penstock.text", "FastTextLangId", "FastTextQualityFilter")
+
 _DOCUMENT_MODIFIER = _all_in("penstock.text", "DocumentModifier")
 _MODIFY = _all_in("penstock.text", "Modify")
 _STRING_MODIFIERS = {
@@ -104,6 +107,11 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     f"{_TEXT}.filters.heuristic.string": _STRING_FILTERS,
     f"{_TEXT}.filters.heuristic.repetition": _REPETITION_FILTERS,
     f"{_TEXT}.filters.heuristic.repetition.repetition": _REPETITION_FILTERS,
+    f"{_TEXT}.filters.token": _TOKEN_FILTER,
+    f"{_TEXT}.filters.token.token_count": _TOKEN_FILTER,
+    f"{_TEXT}.filters.fasttext": _FASTTEXT_FILTERS,
+    f"{_TEXT}.filters.fasttext.fasttext_filters": _FASTTEXT_FILTERS,
+    f"{_TEXT}.io.writer.megatron_tokenizer": _all_in("penstock.text", "MegatronTokenizerWriter"),
     f"{_TEXT}.modifiers": {**_DOCUMENT_MODIFIER, **_MODIFY, **_ALL_STRING_MODIFIERS},
     f"{_TEXT}.modifiers.doc_modifier": _DOCUMENT_MODIFIER,
     f"{_TEXT}.modifiers.modifier": _MODIFY,

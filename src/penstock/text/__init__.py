@@ -2,6 +2,7 @@
 
 from penstock.text.add_id import AddId
 from penstock.text.filters.document_filter import DocumentFilter
+from penstock.text.filters.fasttext import FastTextLangId, FastTextQualityFilter
 from penstock.text.filters.heuristic import (
     BoilerPlateStringFilter,
     CommonEnglishWordsFilter,
@@ -10,7 +11,9 @@ from penstock.text.filters.heuristic import (
     WordCountFilter,
 )
 from penstock.text.filters.score_filter import ScoreFilter
+from penstock.text.filters.token import TokenCountFilter
 from penstock.text.io.jsonl import JsonlReader, JsonlReaderStage, JsonlWriter
+from penstock.text.io.megatron import MegatronTokenizerWriter
 from penstock.text.io.parquet import ParquetReader, ParquetReaderStage, ParquetWriter
 from penstock.text.io.partitioning import FilePartitioningStage
 from penstock.text.modifiers.boilerplate import BoilerPlateStringModifier
@@ -31,12 +34,15 @@ __all__ = [
     "DocumentModifier",
     "DocumentSplitter",
     "FastTextLabelModifier",
+    "FastTextLangId",
+    "FastTextQualityFilter",
     "FilePartitioningStage",
     "JsonlReader",
     "JsonlReaderStage",
     "JsonlWriter",
     "LineRemover",
     "MarkdownRemover",
+    "MegatronTokenizerWriter",
     "Modify",
     "NewlineNormalizer",
     "NonAlphaNumericFilter",
@@ -48,6 +54,7 @@ __all__ = [
     "ScoreFilter",
     "Slicer",
     "TextModifier",
+    "TokenCountFilter",
     "UnicodeReformatter",
     "UrlRemover",
     "WordCountFilter",
