@@ -107,7 +107,7 @@ class MegatronTokenizerWriter(DocumentWriter):
                 with atomic_write(f"{stem}.bin", self._storage_options) as tokens:
                     lengths = self._write_tokens(texts, kind, tokens)
                 _write_index(lengths, kind, index)
-        except _NoTokensError:
+        except _NoTokens:
             for extension in ("idx", "bin"):
                 self._remove_if_there(f"{stem}.{extension}")  # an earlier run may have had documents here
             return None
@@ -147,7 +147,7 @@ class MegatronTokenizerWriter(DocumentWriter):
             stream.write(np.array([token for document in documents for token in document], kind).tobytes())
         total = np.concatenate(lengths)
         if not total.any():
-            raise _NoTokensError
+            raise _NoTokens
         return total
 
     def _encoded(self, texts: pa.Array) -> Iterator[list[list[int]]]:
@@ -166,5 +166,5 @@ def _write_index(lengths: npt.NDArray[np.int32], kind: np.dtype[Any], stream: IO
     stream.write(np.arange(len(lengths) + 1, dtype="<i8").tobytes())
 
 
-class _NoTokensError(Exception):
+class _NoTokens(Exception):  # noqa: N818 - no error, only a way out of two files at once
     """Stops the writing of files that would be empty."""
