@@ -50,6 +50,13 @@ def test_empty_documents_have_only_the_tokens_around_them(folder: Path) -> None:
     assert kept.to_pyarrow()["n"].to_pylist() == [2, 2, 2]  # type: ignore[attr-defined]
 
 
+def test_many_documents(folder: Path) -> None:
+    texts = ["one " * (number % 7) for number in range(1000)]
+    counter = TokenCountFilter(hf_model_name=folder)
+    counter.load_tokenizer()
+    assert counter.score_documents(texts) == [number % 7 + 2 for number in range(1000)]
+
+
 def test_a_tokenizer_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no tokenizer '.*none' here.* Give the folder of a model"):
         run_stage(ScoreFilter(TokenCountFilter(hf_model_name=tmp_path / "none")), make_batch(["a"]))
