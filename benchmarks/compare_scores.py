@@ -138,8 +138,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", required=True, help="a Parquet file with a column 'text'")
     parser.add_argument("--rows", type=int, default=10**9)
+    parser.add_argument("--only", default="", help="compare only filters whose name begins like this")
     parser.add_argument("--peer-python", help="Python of an environment with nemo-curator 1.4.0")
     options = parser.parse_args()
+    FILTERS[:] = [entry for entry in FILTERS if entry[0].startswith(options.only)]
     ours = our_scores(options.corpus, options.rows)
     if options.peer_python:
         theirs = peer_scores(options.peer_python, options.corpus, options.rows)

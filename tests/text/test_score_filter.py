@@ -1,6 +1,7 @@
 """Filters as a stage: one or several, merged or apart, and always the same documents."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -438,3 +439,35 @@ def test_a_function_that_fails_on_a_value_names_the_document() -> None:
 def test_a_filter_that_cannot_work_is_refused(arguments: tuple[Any, ...], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         Filter(*arguments)
+
+
+def test_a_filter_may_ask_to_be_shown_all_documents_at_once() -> None:
+    shown: list[int] = []
+
+    class Together(Length):
+        def score_documents(self, texts: Sequence[str]) -> list[int]:
+            shown.append(len(texts))
+            return [len(text) for text in texts]
+
+    class Overridden(Together):
+        def score_document(self, text: str) -> int:
+            return 1
+
+    batch = make_batch(["a", "a b", "a b c d"])
+    [kept] = run_stage(ScoreFilter([TWO_WORDS, Together(3)], score_field=[None, "length"]), batch)
+    assert kept.data["length"].to_pylist() == [3]
+    assert shown == [2], "only those that are left"
+    [kept] = run_stage(ScoreFilter(Overridden(3)), batch)
+    assert kept.num_items == 3
+
+
+def test_of_documents_shown_at_once_the_one_that_fails_is_named() -> None:
+    class Together(Length):
+        def score_document(self, text: str) -> int:
+            return int(text)
+
+        def score_documents(self, texts: Sequence[str]) -> list[int]:
+            return [int(text) for text in texts]
+
+    with pytest.raises(StageError, match=r"Together failed on document 1 of the batch \('two'"):
+        run_stage(ScoreFilter(Together()), make_batch(["1", "two"]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from typing import Any
 
 from penstock.kernels.features import Features
@@ -37,6 +38,10 @@ class DocumentFilter:
     def keep_document(self, score: Any) -> bool:  # noqa: ANN401
         """Tell whether a document of that score is kept."""
         raise NotImplementedError(f"{type(self).__name__} defines no keep_document(self, score).")
+
+    def score_documents(self, texts: Sequence[str]) -> Sequence[Any]:
+        """Return the score of each of several documents; override it where that is faster than one by one."""
+        return [self.score_document(text) for text in texts]
 
     def model_check_or_download(self) -> None:
         """Run once per node: see that a model is there."""
@@ -78,15 +83,23 @@ def is_scanned(given: DocumentFilter) -> bool:
     >>> is_scanned(WordCountFilter()), is_scanned(Half())
     (True, False)
     """
-    return isinstance(given, ScannedFilter) and not _overrides(given, "score_document") and given.features() is not None
+    if not isinstance(given, ScannedFilter) or _overrides(given, "score_document", below="score_features"):
+        return False
+    return given.features() is not None
 
 
 def keeps_arrays(given: DocumentFilter) -> bool:
     """Tell whether ``keep_document`` may be asked about many scores at once."""
-    return isinstance(given, ScannedFilter) and not _overrides(given, "keep_document")
+    return isinstance(given, ScannedFilter) and not _overrides(given, "keep_document", below="score_features")
 
 
-def _overrides(given: DocumentFilter, method: str) -> bool:
-    """Tell whether a class redefines a method below the one that says how to score features."""
-    definers = [cls for cls in type(given).__mro__ if method in vars(cls) or "score_features" in vars(cls)]
-    return "score_features" not in vars(definers[0])
+def scores_lists(given: DocumentFilter) -> bool:
+    """Tell whether a filter brings a ``score_documents`` that says the same as its ``score_document``."""
+    own = type(given).score_documents is not DocumentFilter.score_documents
+    return own and not _overrides(given, "score_document", below="score_documents")
+
+
+def _overrides(given: DocumentFilter, method: str, *, below: str) -> bool:
+    """Tell whether a subclass redefines a method and leaves the other one, which says the same, as it was."""
+    definers = [cls for cls in type(given).__mro__ if method in vars(cls) or below in vars(cls)]
+    return below not in vars(definers[0])

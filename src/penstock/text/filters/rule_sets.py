@@ -11,7 +11,6 @@ from typing import Any
 from penstock.core.composite import CompositeStage
 from penstock.core.documents import DocumentBatch
 from penstock.core.stage import ProcessingStage
-from penstock.text.filters.c4_lines import C4Lines
 from penstock.text.filters.document_filter import DocumentFilter
 from penstock.text.filters.layout import (
     DuplicateLineCharactersFilter,
@@ -38,6 +37,8 @@ from penstock.text.filters.words import (
     WordCountFilter,
     WordsWithoutAlphabetsFilter,
 )
+from penstock.text.modifiers.c4_lines import C4LineRemover
+from penstock.text.modifiers.modify import Modify
 
 Stages = list[ProcessingStage[Any, Any]]
 _ANY = float("inf")
@@ -189,8 +190,7 @@ class C4Quality(CompositeStage[DocumentBatch, DocumentBatch]):
         text_field: str = "text",
     ) -> None:
         self.text_field = text_field
-        self.lines = C4Lines(
-            text_field,
+        self.lines = C4LineRemover(
             remove_citations,
             filter_no_terminal_punct,
             min_words_per_line,
@@ -204,7 +204,7 @@ class C4Quality(CompositeStage[DocumentBatch, DocumentBatch]):
 
     def decompose(self) -> Stages:
         """Return the stage that removes lines, then one per rule."""
-        stages: Stages = [self.lines]
+        stages: Stages = [Modify(self.lines, self.text_field)]
         if self.filter_lorem_ipsum:
             stages.append(ScoreFilter(ForbiddenTextFilter("lorem ipsum"), self.text_field).with_(name="lorem_ipsum"))
         if self.filter_curly_bracket:

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.core.counters import PartCount
 from penstock.core.documents import DocumentBatch
 from penstock.errors import StageError
 from penstock.kernels.features import Features
-from penstock.text.filters.document_filter import DocumentFilter, ScannedFilter, is_scanned, keeps_arrays
-from penstock.text.filters.text_column import text_column, text_sizes
+from penstock.text.filters.document_filter import DocumentFilter, ScannedFilter, is_scanned, keeps_arrays, scores_lists
+from penstock.text.text_column import text_column
 
 Rows = npt.NDArray[np.int64]
 Kept = npt.NDArray[np.bool_]
@@ -78,8 +79,11 @@ class _Column:
     """The texts of one column, scanned at most once."""
 
     def __init__(self, batch: DocumentBatch, field: str, rules: Sequence[Rule]) -> None:
-        self._texts = text_column(batch, field)
-        self._sizes = text_sizes(batch, self._texts)
+        texts = text_column(batch, field)
+        if texts is None:
+            raise TypeError(f"column '{field}' holds {batch.column(field).type}, not text")
+        self._texts = texts
+        self._sizes = _sizes(batch, texts)
         sharing = [rule.filter for rule in rules if rule.text_field == field and is_scanned(rule.filter)]
         self._wanted = [feature for given in sharing for feature in _features(given)]
         self._sharing = len(sharing)
@@ -105,6 +109,13 @@ class _Column:
         return int(self._sizes[rows].sum())
 
 
+def _sizes(batch: DocumentBatch, texts: pa.Array) -> npt.NDArray[np.float64]:
+    """Return what each document takes in bytes: its text, and an even part of what lies beside it."""
+    lengths: npt.NDArray[np.float64] = pc.fill_null(pc.binary_length(texts), 0).to_numpy().astype(np.float64)
+    beside = float(batch.num_bytes - lengths.sum()) / max(len(lengths), 1)
+    return lengths + beside
+
+
 def _features(given: DocumentFilter) -> tuple[str, ...]:
     return (given.features() or ()) if isinstance(given, ScannedFilter) else ()
 
@@ -127,15 +138,26 @@ def _judge_features(rule: Rule, features: Features) -> tuple[Any, Kept]:
 
 def _judge_texts(rule: Rule, texts: list[str], rows: Rows) -> tuple[list[Any], Kept]:
     score, keep = rule.filter.score_document, rule.filter.keep_document
-    scores: list[Any] = []
+    scores = _scores_together(rule.filter, texts)
     kept = np.empty(len(rows), dtype=bool)
     for position, text in enumerate(texts):
         try:
-            scores.append(score(text))
-            kept[position] = not rule.drops or keep(scores[-1])
+            if position == len(scores):
+                scores.append(score(text))
+            kept[position] = not rule.drops or keep(scores[position])
         except Exception as error:
             raise _failure(rule, int(rows[position]), text, error) from error
     return scores, kept
+
+
+def _scores_together(given: DocumentFilter, texts: list[str]) -> list[Any]:
+    """Return the scores of a filter that would rather be shown all texts at once; of another one, none."""
+    if not scores_lists(given):
+        return []
+    try:
+        return list(given.score_documents(texts))
+    except Exception:  # which document it was is found out by asking about each
+        return []
 
 
 def _failure(rule: Rule, row: int, text: str, error: Exception) -> StageError:
