@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from io import RawIOBase
 from typing import IO, NamedTuple
 
 import pyarrow as pa
@@ -25,14 +26,14 @@ class Block(NamedTuple):
     trouble: str = ""
 
 
-def read_blocks(stream: IO[bytes], blocksize: int) -> Iterator[Block]:
+def read_blocks(stream: IO[bytes] | RawIOBase, blocksize: int) -> Iterator[Block]:
     """Read a stream in blocks that end with a line; only a line that is longer makes one longer than ``blocksize``."""
     pending: list[bytes] = []
     size = cut = offset = 0
     trouble = ""
     while True:
         try:
-            data = stream.read(max(blocksize - size, _PEEK_BYTES))
+            data = stream.read(max(blocksize - size, _PEEK_BYTES)) or b""
         except EOFError as error:
             data, trouble = b"", str(error)
         if not data:
@@ -92,6 +93,6 @@ def _block(joined: bytes, size: int, offset: int, *, is_last: bool, trouble: str
 
 def _without_mark(block: Block) -> Block:
     """Leave out the mark that some programs put at the beginning of a file."""
-    if block.offset == 0 and block.data.slice(0, 3).to_pybytes() == BYTE_ORDER_MARK:
+    if block.offset == 0 and bytes(memoryview(block.data)[:3]) == BYTE_ORDER_MARK:
         return block._replace(data=block.data.slice(3), offset=3)
     return block

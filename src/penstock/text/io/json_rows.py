@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.core.json_column import is_json
+from penstock.text.io.json_lines import scan_lines
 from penstock.text.io.json_tokens import column_of, python_values
 
 Positions = npt.NDArray[np.int64]
@@ -190,6 +191,17 @@ class JsonRows:
                 step, taken = [], 0
         if step:
             yield step
+
+
+def parse_rows(lines: bytes) -> JsonRows:
+    """Return the documents in some lines; what is no document is left out.
+
+    >>> parse_rows(b'{"id": 1}\\n{"id": 2, "text": "x"}').to_table().to_pylist()
+    [{'id': 1, 'text': None}, {'id': 2, 'text': 'x'}]
+    """
+    block = pa.py_buffer(lines)
+    scan = scan_lines(block)
+    return JsonRows(block, scan.starts, scan.ends, tuple(scan.names))
 
 
 def join_rows(parts: Sequence[JsonRows]) -> JsonRows:

@@ -60,6 +60,10 @@ class DocumentReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
             return _batch(task, first.documents, 0)
         return _batches(task, first, pieces)
 
+    def is_fanout_stage(self) -> bool:
+        """Say no: a piece goes on in the worker that read it, because a block costs more to move than to filter."""
+        return False
+
     @property
     def storage_options(self) -> dict[str, Any] | None:
         """How to reach the files, as fsspec takes it."""
