@@ -2,7 +2,7 @@
 
 A stage that turns a batch into a table and the table into a new batch has forgotten which document is which. Candidates
 for an answer: the labels of a pandas index, the same position, a column whose values are all different, the order of
-the rows that are left. The one that most columns bear out is taken. Where nothing bears it out, nobody can tell.
+the rows that are left. The one that most of the data bears out is taken. Where nothing does, nobody can tell.
 """
 
 from __future__ import annotations
@@ -53,11 +53,13 @@ def align(parent: Batch, child: Batch) -> Alignment | None:
     informative = [pair for pair in columns if parent.num_items == 1 or not _is_constant(pair[0])]
     best: tuple[int, Alignment] | None = None
     for candidate in _candidates(parent, child, informative):
-        votes = sum(_agrees(mine, theirs, candidate.rows) for mine, theirs in informative)
-        if votes == len(informative) > 0:
+        agreeing = [mine for mine, theirs in informative if _agrees(mine, theirs, candidate.rows)]
+        if len(agreeing) == len(informative) > 0:
             return candidate
-        if best is None or votes > best[0]:
-            best = votes, candidate
+        # By bytes: a text says more about which document it is than a number does.
+        weight = sum(int(column.nbytes) for column in agreeing)
+        if best is None or weight > best[0]:
+            best = weight, candidate
     if best is None or (best[0] == 0 and child.num_items != parent.num_items):
         return None
     return best[1]

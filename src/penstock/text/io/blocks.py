@@ -29,7 +29,8 @@ class Block(NamedTuple):
 def read_blocks(stream: IO[bytes] | RawIOBase, blocksize: int) -> Iterator[Block]:
     """Read a stream in blocks that end with a line; only a line that is longer makes one longer than ``blocksize``."""
     pending: list[bytes] = []
-    size = cut = offset = 0
+    size = offset = 0
+    has_line_end = False
     trouble = ""
     while True:
         try:
@@ -38,19 +39,22 @@ def read_blocks(stream: IO[bytes] | RawIOBase, blocksize: int) -> Iterator[Block
             data, trouble = b"", str(error)
         if not data:
             break
-        newline = data.rfind(b"\n")
-        cut = size + newline + 1 if newline >= 0 else cut
         pending.append(data)
         size += len(data)
-        # A block is given out when it is known that more follows.
-        if size > blocksize and 0 < cut < size:
-            joined = b"".join(pending)
-            yield _block(joined, cut, offset, is_last=False)
-            pending = [joined[cut:]]
+        has_line_end = has_line_end or b"\n" in data
+        if size <= blocksize or not has_line_end:
+            continue  # a line of many blocks is put together once, when it ends
+        held = b"".join(pending)
+        del pending, data
+        while len(held) > blocksize:
+            cut = held.rfind(b"\n", 0, blocksize) + 1 or held.find(b"\n") + 1
+            if cut in (0, len(held)):
+                break  # it is not known that more follows
+            yield _block(held, cut, offset, is_last=False)
             offset += cut
-            size -= cut
-            cut = 0
-            del joined, data
+            held = held[cut:]
+        pending, size, has_line_end = [held], len(held), b"\n" in held
+        del held
     if size or trouble:
         yield _block(b"".join(pending), size, offset, is_last=True, trouble=trouble)
 
