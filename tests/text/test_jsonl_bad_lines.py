@@ -20,7 +20,7 @@ from penstock.text.io.json_rows import parse_rows
 def read(path: Path, blocksize: int = 10**6, **options: Any) -> tuple[list[Any], list[Rejection]]:
     task = FileGroupTask("d", [str(path)], reader_config={"blocksize": blocksize})
     tasks, rejections = run_stage_with_rejections(JsonlReaderStage(**options), task)
-    return [row for task in tasks for row in task.to_pyarrow().to_pylist()], rejections
+    return [row for task in tasks for row in task.data.to_pylist()], rejections
 
 
 BAD_LINES: list[tuple[bytes, str]] = [
@@ -96,8 +96,8 @@ def test_bad_lines_are_named_by_byte_where_lines_cannot_be_counted(tmp_path: Pat
     content = b"\n".join(lines)
     (tmp_path / "a.jsonl").write_bytes(content)
     run_dir = tmp_path / "out" / "_penstock"
-    stages = [JsonlReader(tmp_path / "a.jsonl", blocksize=300), JsonlWriter(tmp_path / "out")]
-    Pipeline("p", stages=stages).run(InlineExecutor(show_progress=False))
+    pipeline = Pipeline("p").add_stage(JsonlReader(tmp_path / "a.jsonl", blocksize=300))
+    pipeline.add_stage(JsonlWriter(tmp_path / "out")).run(InlineExecutor(show_progress=False))
     [letter] = [json.loads(line) for line in (run_dir / "dead_letters.jsonl").read_text().splitlines()]
     assert (letter["byte"], letter["position"]) == (content.index(b"broken"), None)
     assert letter["excerpt"] == "broken"
@@ -163,7 +163,7 @@ def test_a_file_of_any_bytes_is_read_the_same_in_one_piece_and_in_many(
 ) -> None:
     path = tmp_path_factory.mktemp("any") / "a.jsonl"
     path.write_bytes(content)
-    outcomes = []
+    outcomes: list[Any] = []
     for blocksize in (10**6, 11):
         try:
             rows, rejections = read(path, blocksize)
