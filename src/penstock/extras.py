@@ -18,6 +18,7 @@ PROBES: dict[str, tuple[str, ...]] = {
     "monitor": ("prometheus_client",),
     "lang": ("fasttext",),
     "pandas": ("pandas",),
+    "s3": ("s3fs",),
 }
 
 

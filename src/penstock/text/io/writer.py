@@ -77,7 +77,7 @@ class DocumentWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
         numbered = [f"{stem}_{number}.{self.file_extension}" for number in range(len(parts))]
         targets = [whole] if len(parts) == 1 else numbered
         for target, part in zip(targets, parts, strict=True):
-            with atomic_write(target, self._storage_options) as stream:
+            with atomic_write(target, self.storage_options) as stream:
                 self.write_documents(part, stream)
         # An earlier run may have had documents where now there are none, or more of them.
         if len(parts) != 1:
@@ -100,7 +100,7 @@ class DocumentWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
 
     def before_run(self, *, resuming: bool) -> None:
         """Look at what lies in the output folder, and clear it or refuse, as the mode says."""
-        filesystem, name = filesystem_of(self.path, self._storage_options)
+        filesystem, name = filesystem_of(self.path, self.storage_options)
         if filesystem.isfile(name):
             raise OutputError(f"{self.path}: is a file. The writer needs a folder; choose another output.")
         if not filesystem.exists(name):
@@ -121,7 +121,8 @@ class DocumentWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
             filesystem.rm(file)
 
     @property
-    def _storage_options(self) -> dict[str, Any] | None:
+    def storage_options(self) -> dict[str, Any] | None:
+        """How to reach the output, as fsspec takes it."""
         options: dict[str, Any] | None = self.write_kwargs.get("storage_options")
         return options
 
@@ -138,7 +139,7 @@ class DocumentWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
             yield task.select(np.arange(first, min(first + rows, task.num_items)))
 
     def _remove_if_there(self, target: str) -> bool:
-        filesystem, name = filesystem_of(target, self._storage_options)
+        filesystem, name = filesystem_of(target, self.storage_options)
         found: bool = filesystem.exists(name)
         if found:
             filesystem.rm(name)
