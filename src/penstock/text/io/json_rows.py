@@ -25,7 +25,7 @@ Positions = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 # So many bytes of lines are taken apart at a time: what Python holds of them in between stays small.
-_STEP_BYTES = 4 << 20
+_STEP_BYTES = 1 << 20
 
 
 class Beside(NamedTuple):
@@ -170,8 +170,8 @@ class JsonRows:
     def _decode(self, name: str) -> tuple[pa.Field, pa.ChunkedArray]:
         """Take one field out of every line."""
         try:
-            texts = [pa.array(step, pa.large_string()) for step in self._steps(_text_getter(name))]
-            return pa.field(name, pa.large_string()), pa.chunked_array(texts, pa.large_string())
+            texts = _gathered(self._steps(_text_getter(name)), len(self), int((self.ends - self.starts).sum()))
+            return pa.field(name, pa.large_string()), pa.chunked_array([texts])
         except msgspec.ValidationError:  # not all of them are text
             get = _token_getter(name)
             tokens = [bytes(token) or b"null" for step in self._steps(get) for token in step]
@@ -180,17 +180,40 @@ class JsonRows:
 
     def _steps(self, get: Callable[[memoryview], Any]) -> Iterator[list[Any]]:
         view = memoryview(self.block)
-        border = _STEP_BYTES
         step: list[Any] = []
         taken = 0
         for start, end in self.places():
             step.append(get(view[start:end]))
             taken += end - start
-            if taken >= border:
+            if taken >= _STEP_BYTES:
                 yield step
                 step, taken = [], 0
         if step:
             yield step
+
+
+def _gathered(steps: Iterator[list[str | None]], rows: int, most_bytes: int) -> pa.Array:
+    """Return texts as one array that was never copied as a whole: a text is no longer than the line it is in."""
+    data = pa.allocate_buffer(most_bytes)
+    target = np.frombuffer(data, np.uint8)
+    offsets = np.zeros(rows + 1, np.int64)
+    known = np.ones(rows, np.bool_)
+    row = filled = 0
+    for step in steps:
+        texts = pa.array(step, pa.large_string())
+        last = row + len(step)
+        if texts.null_count:
+            known[row:last] = texts.is_valid().to_numpy(zero_copy_only=False)
+        _, step_offsets, step_data = texts.buffers()
+        ends = np.frombuffer(step_offsets, np.int64)[1 : len(step) + 1]
+        offsets[row + 1 : last + 1] = ends + filled
+        size = int(ends[-1])
+        if size:
+            target[filled : filled + size] = np.frombuffer(step_data, np.uint8, size)
+        row, filled = last, filled + size
+    validity = None if known.all() else pa.array(known).buffers()[1]
+    buffers = [validity, pa.py_buffer(offsets), data.slice(0, filled)]
+    return pa.Array.from_buffers(pa.large_string(), rows, buffers)
 
 
 def parse_rows(lines: bytes) -> JsonRows:
