@@ -22,6 +22,7 @@ os.environ["POLARS_MAX_THREADS"] = "1"
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.json
 import pyarrow.parquet as pq
 
@@ -63,7 +64,13 @@ def add_score(path: Path, out: Path) -> None:
     writer = JsonlWriter(out)
     for batch in batches(path):
         scores = pa.array(np.arange(batch.num_items) / 7)
-        writer.process(batch.with_columns({"score": scores}))
+        writer.process(batch.with_columns({"a_new_score": scores}))
+
+
+def replace_text(path: Path, out: Path) -> None:
+    writer = JsonlWriter(out)
+    for batch in batches(path):
+        writer.process(batch.with_columns({"text": pc.utf8_rtrim_whitespace(batch.column("text"))}))
 
 
 def through_table(path: Path, out: Path) -> None:
@@ -111,6 +118,7 @@ WORK: dict[str, tuple[str | None, Callable[[Path, Path], None]]] = {
     "read and decode the text": (None, read_text),
     "filter only: read, text, copy 9 of 10 lines": (None, filter_lines),
     "read, add a score, write": (None, add_score),
+    "read, replace the text, write": (None, replace_text),
     "table: read, all columns, write them anew": (None, through_table),
     "pyarrow.json: read": (None, with_pyarrow),
     "polars: read": ("polars", with_polars_read),

@@ -19,13 +19,14 @@ import pyarrow.compute as pc
 
 from penstock.core.json_column import is_json
 from penstock.text.io.json_lines import scan_lines
-from penstock.text.io.json_tokens import column_of, python_values
+from penstock.text.io.json_tokens import column_of, python_values, texts_of
 
 Positions = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 # So many bytes of lines are taken apart at a time: what Python holds of them in between stays small.
 _STEP_BYTES = 1 << 20
+_decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class Beside(NamedTuple):
@@ -85,6 +86,7 @@ class JsonRows:
     def to_table(self) -> pa.Table:
         """Return all columns; made once."""
         if "table" not in self._made:
+            self._decode_together([name for name in self.line_names if name not in (*self.beside, *self._made)])
             columns = [self._column(name) for name in self.names]
             schema = pa.schema([field for field, _ in columns])
             table = pa.Table.from_arrays([values for _, values in columns], schema=schema)
@@ -97,6 +99,17 @@ class JsonRows:
         wanted = np.asarray(rows, np.int64)
         beside = {name: _take(column, wanted) for name, column in self.beside.items()}
         return replace(self, starts=self.starts[wanted], ends=self.ends[wanted], beside=beside, _made={})
+
+    def slice(self, first: int, count: int) -> JsonRows:
+        """Return some rows that follow one another."""
+        stop = first + count
+        beside = {
+            name: Beside(
+                c.field, c.values.slice(first, count), None if c.as_in_line is None else c.as_in_line[first:stop]
+            )
+            for name, c in self.beside.items()
+        }
+        return replace(self, starts=self.starts[first:stop], ends=self.ends[first:stop], beside=beside, _made={})
 
     def with_columns(self, columns: Mapping[str, pa.Array | pa.ChunkedArray]) -> JsonRows:
         """Return the same rows with some columns beside them."""
@@ -178,6 +191,22 @@ class JsonRows:
             column, values = column_of(name, tokens)
             return column, pa.chunked_array([values])
 
+    def _decode_together(self, names: list[str]) -> None:
+        """Take several fields out of every line in one go; a field that is not of one kind is left for later."""
+        steps: dict[str, list[pa.Array | list[bytes]]] = {name: [] for name in names}
+        for step in self._steps(_decode_object):
+            for name, parts in steps.items():
+                tokens = [b"null" if (raw := row.get(name)) is None else bytes(raw) for row in step]
+                texts = texts_of(tokens)
+                parts.append(tokens if texts is None else texts)
+        for name, parts in steps.items():
+            if all(isinstance(part, pa.Array) for part in parts):
+                self._made[name] = (pa.field(name, pa.large_string()), pa.chunked_array(parts, pa.large_string()))
+            elif all(isinstance(part, list) or part.null_count == len(part) for part in parts):
+                tokens = [t for part in parts for t in (part if isinstance(part, list) else [b"null"] * len(part))]
+                column, values = column_of(name, tokens)
+                self._made[name] = (column, pa.chunked_array([values]))
+
     def _steps(self, get: Callable[[memoryview], Any]) -> Iterator[list[Any]]:
         view = memoryview(self.block)
         step: list[Any] = []
@@ -258,11 +287,10 @@ def _getter(name: str, kind: Any, default: Any) -> Callable[[memoryview], Any]: 
     try:
         shape = msgspec.defstruct("Line", [("value", kind, default)], rename={"value": name})
     except ValueError:  # a name with quotes or control characters in it
-        decode_all = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
         decode_one = msgspec.json.Decoder(kind).decode
 
         def get(line: memoryview) -> Any:  # noqa: ANN401
-            token = decode_all(line).get(name)
+            token = _decode_object(line).get(name)
             return default if token is None else decode_one(token)
 
         return get

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
 from penstock.core.json_column import decode_json, is_json, json_field
@@ -17,16 +18,22 @@ _decode_values = msgspec.json.Decoder(list[Any]).decode
 
 def column_of(name: str, tokens: Sequence[bytes]) -> tuple[pa.Field, pa.Array]:
     """Return a column of values given as JSON, in a type of Arrow only where writing it gives the same JSON again."""
-    kinds = {token[:1] for token in tokens} - {b"n"}
-    joined = b"[" + b",".join(tokens) + b"]"
-    if kinds <= {b'"'}:
-        return pa.field(name, pa.large_string()), pa.array(_decode_strings(joined), pa.large_string())
-    if not kinds & {b'"', b"{", b"["}:
-        array = _plain_values(joined)
+    texts = texts_of(tokens)
+    if texts is not None:
+        return pa.field(name, pa.large_string()), texts
+    if not {token[:1] for token in tokens} & {b'"', b"{", b"["}:
+        array = _plain_values(b"[" + b",".join(tokens) + b"]")
         if array is not None:
             return pa.field(name, array.type), array
-    texts = [None if token == b"null" else token.decode("utf-8") for token in tokens]
-    return json_field(name), pa.array(texts, pa.large_string())
+    decoded = [None if token == b"null" else token.decode("utf-8") for token in tokens]
+    return json_field(name), pa.array(decoded, pa.large_string())
+
+
+def texts_of(tokens: Sequence[bytes]) -> pa.Array | None:
+    """Return the texts, if each value is one, or null."""
+    if {token[:1] for token in tokens} - {b"n", b'"'}:
+        return None
+    return pa.array(_decode_strings(b"[" + b",".join(tokens) + b"]"), pa.large_string())
 
 
 def _plain_values(joined: bytes) -> pa.Array | None:
@@ -54,7 +61,8 @@ def tokens_of(field: pa.Field, values: pa.Array | pa.ChunkedArray) -> list[bytes
         return [b"null" if text is None else text.encode() for text in values.to_pylist()]
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
         # None of these has a comma in it, so one call does for all.
-        return msgspec.json.encode(values.to_pylist())[1:-1].split(b",") if len(values) else []
+        listed = values.to_pylist() if values.null_count else np.asarray(values).tolist()
+        return msgspec.json.encode(listed)[1:-1].split(b",") if listed else []
     encode = msgspec.json.Encoder(enc_hook=_plain).encode
     return [encode(value) for value in values.to_pylist()]
 
