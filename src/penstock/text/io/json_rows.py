@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import islice
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -19,13 +21,14 @@ import pyarrow.compute as pc
 
 from penstock.core.json_column import is_json
 from penstock.text.io.json_lines import scan_lines
-from penstock.text.io.json_tokens import column_of, python_values, texts_of
+from penstock.text.io.json_tokens import column_of, python_values
 
 Positions = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 # So many bytes of lines are taken apart at a time: what Python holds of them in between stays small.
 _STEP_BYTES = 1 << 20
+_FIELDS_AT_ONCE = 64
 _decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
@@ -86,7 +89,9 @@ class JsonRows:
     def to_table(self) -> pa.Table:
         """Return all columns; made once."""
         if "table" not in self._made:
-            self._decode_together([name for name in self.line_names if name not in (*self.beside, *self._made)])
+            wanted = [name for name in self.line_names if name not in self.beside and name not in self._made]
+            for first in range(0, len(wanted), _FIELDS_AT_ONCE):
+                self._decode_together(wanted[first : first + _FIELDS_AT_ONCE])
             columns = [self._column(name) for name in self.names]
             schema = pa.schema([field for field, _ in columns])
             table = pa.Table.from_arrays([values for _, values in columns], schema=schema)
@@ -191,21 +196,36 @@ class JsonRows:
             column, values = column_of(name, tokens)
             return column, pa.chunked_array([values])
 
-    def _decode_together(self, names: list[str]) -> None:
-        """Take several fields out of every line in one go; a field that is not of one kind is left for later."""
-        steps: dict[str, list[pa.Array | list[bytes]]] = {name: [] for name in names}
-        for step in self._steps(_decode_object):
-            for name, parts in steps.items():
-                tokens = [b"null" if (raw := row.get(name)) is None else bytes(raw) for row in step]
-                texts = texts_of(tokens)
-                parts.append(tokens if texts is None else texts)
-        for name, parts in steps.items():
-            if all(isinstance(part, pa.Array) for part in parts):
-                self._made[name] = (pa.field(name, pa.large_string()), pa.chunked_array(parts, pa.large_string()))
-            elif all(isinstance(part, list) or part.null_count == len(part) for part in parts):
-                tokens = [t for part in parts for t in (part if isinstance(part, list) else [b"null"] * len(part))]
-                column, values = column_of(name, tokens)
-                self._made[name] = (column, pa.chunked_array([values]))
+    def _decode_together(self, names: Sequence[str]) -> None:
+        """Take several fields out of every line in one go; where that does not work they are left for later."""
+        text = {name for name in names if self._begins_with_text(name)}
+        keys = [f"f{position}" for position in range(len(names))]
+        kinds = [(str | None, None) if name in text else (msgspec.Raw, msgspec.Raw()) for name in names]
+        found: dict[str, list[Any]] = {name: [] for name in names}
+        try:
+            fields = [(key, *kind) for key, kind in zip(keys, kinds, strict=True)]
+            shape = msgspec.defstruct("Lines", fields, rename=dict(zip(keys, names, strict=True)), gc=False)
+            for step in self._steps(msgspec.json.Decoder(shape).decode):
+                for key, name in zip(keys, names, strict=True):
+                    values = map(attrgetter(key), step)
+                    if name in text:
+                        found[name].append(pa.array(list(values), pa.large_string()))
+                    else:
+                        found[name] += [bytes(value) or b"null" for value in values]
+        except (msgspec.ValidationError, ValueError):  # not all of them are text; a name that no shape can have
+            return
+        for name in names:
+            if name in text:
+                self._made[name] = (pa.field(name, pa.large_string()), pa.chunked_array(found[name], pa.large_string()))
+            else:
+                column, array = column_of(name, found[name])
+                self._made[name] = (column, pa.chunked_array([array]))
+
+    def _begins_with_text(self, name: str) -> bool:
+        """Guess from the first documents whether a field holds text."""
+        view, get = memoryview(self.block), _token_getter(name)
+        tokens = [bytes(get(view[start:end])) for start, end in islice(self.places(), 20)]
+        return not {token[:1] for token in tokens} - {b"", b"n", b'"'}
 
     def _steps(self, get: Callable[[memoryview], Any]) -> Iterator[list[Any]]:
         view = memoryview(self.block)

@@ -18,22 +18,16 @@ _decode_values = msgspec.json.Decoder(list[Any]).decode
 
 def column_of(name: str, tokens: Sequence[bytes]) -> tuple[pa.Field, pa.Array]:
     """Return a column of values given as JSON, in a type of Arrow only where writing it gives the same JSON again."""
-    texts = texts_of(tokens)
-    if texts is not None:
-        return pa.field(name, pa.large_string()), texts
-    if not {token[:1] for token in tokens} & {b'"', b"{", b"["}:
-        array = _plain_values(b"[" + b",".join(tokens) + b"]")
+    kinds = {token[:1] for token in tokens} - {b"n"}
+    joined = b"[" + b",".join(tokens) + b"]"
+    if kinds <= {b'"'}:
+        return pa.field(name, pa.large_string()), pa.array(_decode_strings(joined), pa.large_string())
+    if not kinds & {b'"', b"{", b"["}:
+        array = _plain_values(joined)
         if array is not None:
             return pa.field(name, array.type), array
-    decoded = [None if token == b"null" else token.decode("utf-8") for token in tokens]
-    return json_field(name), pa.array(decoded, pa.large_string())
-
-
-def texts_of(tokens: Sequence[bytes]) -> pa.Array | None:
-    """Return the texts, if each value is one, or null."""
-    if {token[:1] for token in tokens} - {b"n", b'"'}:
-        return None
-    return pa.array(_decode_strings(b"[" + b",".join(tokens) + b"]"), pa.large_string())
+    texts = [None if token == b"null" else token.decode("utf-8") for token in tokens]
+    return json_field(name), pa.array(texts, pa.large_string())
 
 
 def _plain_values(joined: bytes) -> pa.Array | None:
