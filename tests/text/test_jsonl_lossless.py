@@ -1,5 +1,6 @@
 """Whatever a stage does to some fields of some documents, everything else comes out as it was spelled."""
 
+import copy
 import json
 import pickle
 from collections.abc import Callable
@@ -286,6 +287,18 @@ def test_which_document_is_which_survives_a_table(tmp_path: Path, stage: Any) ->
     assert isinstance(batch, DocumentBatch)
     assert batch.source_rows is not None
     assert batch.source_rows.tolist() == [0, 2, 4]
+
+
+def test_a_frame_knows_its_rows_in_another_process_too(tmp_path: Path) -> None:
+    batch = lazy_batch(tmp_path, LINES)
+    child = DocumentBatch("d", batch.to_pandas().iloc[[1, 3]])
+    child.descend_from(batch)
+    for other in (copy.copy(child), pickle.loads(pickle.dumps(child)), load(joined(dump_task(child)))):
+        assert isinstance(other, DocumentBatch)
+        assert other.source_rows is not None
+        assert other.source_rows.tolist() == [1, 3]
+        assert other.to_lazy() is not None
+        assert other.select([1]).source_rows is not None
 
 
 def test_nothing_hidden_shows_up_among_the_columns(tmp_path: Path) -> None:
