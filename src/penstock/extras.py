@@ -22,6 +22,7 @@ PROBES: dict[str, tuple[str, ...]] = {
     "cjk": ("jieba", "MeCab"),
     "code": ("bs4", "comment_parser", "sentencepiece"),
     "pandas": ("pandas",),
+    "s3": ("s3fs",),
 }
 
 
