@@ -100,7 +100,7 @@ class DocumentReader(CompositeStage[EmptyTask, DocumentBatch]):
     default_extensions: ClassVar[tuple[str, ...]]
     reader_stage: ClassVar[type[DocumentReaderStage]]
     # Where a file of this format can be cut.
-    cut: ClassVar[str]
+    cut: ClassVar[str | None] = None
 
     def __init__(
         self,
