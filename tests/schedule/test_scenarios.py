@@ -70,12 +70,18 @@ def test_s4_a_shift_is_answered_with_few_moves() -> None:
     assert rate_between(trace, 40, 120) >= 0.93 * scenario.fluid_rate
 
 
+def share_of_attainable(scenario: scenarios.Scenario, trace: Trace) -> float:
+    return scenario.best_s / trace.result_times[-1]
+
+
 def test_s5_frames_never_exceed_the_budget() -> None:
     scenario = scenarios.big_frames()
     trace, scheduler = scenario.run()
     assert len(trace.results) == 10_000
     assert 0.5 * scenario.budget < trace.peak_bytes <= scenario.budget
     assert scheduler.credits.spilled == 0
+    assert share_of_attainable(scenario, trace) >= 0.95, "one clip is cut while the one before it is stored"
+    assert len(moves(scheduler)) <= 3
 
 
 def test_s6_whatever_breaks_costs_one_row() -> None:
@@ -118,9 +124,11 @@ def test_s10_turns_are_as_long_as_the_budget_allows() -> None:
 def test_s11_slow_stops_hold_nobody_up() -> None:
     scenario = scenarios.slow_stops()
     trace, scheduler = scenario.run()
-    assert len(moves(scheduler, 30, 60)) <= 8
+    assert share_of_attainable(scenario, trace) >= 0.95
+    assert len(moves(scheduler, 30, 60)) <= 2
     assert rate_between(trace, 31, 45) >= 0.9 * rate_between(trace, 15, 30), "while twenty workers stop, the rest works"
-    assert rate_between(trace, 50, 0.9 * trace.finished_at) >= 0.85 * scenario.fluid_rate
+    assert rate_between(trace, 45, 0.9 * trace.result_times[-1]) >= 0.97 * scenario.fluid_rate
+    assert trace.finished_at < trace.result_times[-1] + 10, "who has nothing left to do does not wait for the others"
 
 
 def test_s12_a_starved_pool_is_not_slow() -> None:

@@ -32,18 +32,24 @@ class Demand:
     work: float
     least: int = 1
     most: int | None = None
+    # How many of its workers are always waiting for room to store what they have made: less than one, because those
+    # behind need no more than one at a time to take from.
+    unloading: float = 0.0
 
     def speed(self, workers: int) -> float:
         """Return which share of the remaining work so many workers do per second."""
         if self.rate is None or self.work <= 0:
             return inf
-        return workers * self.rate / self.work
+        # A single one works half of the time and unloads in the other half.
+        working = workers if not self.unloading else max(workers - self.unloading, workers / (1 + self.unloading))
+        return working * self.rate / self.work
 
     def workers_for(self, speed: float) -> int:
         """Return how many workers reach a speed, within the pool's own bounds."""
         if self.rate is None or self.work <= 0:
             return self.least
-        wanted = min(_MAX_WORKERS, ceil(speed * self.work / self.rate * (1 - _EPSILON)))
+        working = speed * self.work / self.rate * (1 - _EPSILON)
+        wanted = min(_MAX_WORKERS, ceil(min(working + self.unloading, working * (1 + self.unloading))))
         wanted = max(self.least, wanted)
         return wanted if self.most is None else min(wanted, self.most)
 

@@ -67,7 +67,7 @@ class Scheduler(Run):
             frontiers={index: Frontier() for index in ordered},
             next_ordered=[next((j for j in ordered if j > pool.index), None) for pool in pools],
         )
-        self.staffing = Staffing(pools, cluster, settings)
+        self.staffing = Staffing(pools, cluster, settings, self.credits)
 
     def begin(self, now: float, outputs: Sequence[Output]) -> list[Action]:
         """Put the first items into the queue of the first pool."""

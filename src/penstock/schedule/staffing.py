@@ -8,6 +8,7 @@ from math import inf
 
 from penstock.core.cluster import Cluster, Node
 from penstock.schedule.allocate import Allocation, Demand, allocate
+from penstock.schedule.credit import Credits
 from penstock.schedule.demands import demands_of, remaining_items
 from penstock.schedule.moves import Move, find_move
 from penstock.schedule.nodes import Nodes
@@ -41,7 +42,7 @@ class PlanRecord:
 class Staffing:
     """Decides on worker counts for the pools of one run."""
 
-    def __init__(self, pools: Sequence[Pool], cluster: Cluster, settings: Settings) -> None:
+    def __init__(self, pools: Sequence[Pool], cluster: Cluster, settings: Settings, credits: Credits) -> None:
         self.records: list[PlanRecord] = []
         self.allocation: Allocation | None = None
         # Whether not even one worker of every pool fits at the same time, so that pools take turns.
@@ -51,6 +52,7 @@ class Staffing:
         self._cluster = cluster
         self._empty = Space.of(cluster)
         self._settings = settings
+        self._credits = credits
         self._reason = ""
         self._interval = _SHORTEST_INTERVAL_S
         self._corrections = 0
@@ -86,11 +88,10 @@ class Staffing:
         self._corrections = -1 if self._reason else max(0, self._corrections)
         reason, self._reason = self._reason or "it was time", ""
         self._began_at = min(self._began_at, now)
-        elapsed = now - self._began_at
-        demands = demands_of(self._pools, self._cluster, self._settings, now, elapsed)
+        demands = self._demands(now)
         allocation = allocate(demands, self._cluster, self._empty)
         if allocation is None:  # perhaps only because somebody insists on more workers than there is room for
-            demands = demands_of(self._pools, self._cluster, self._settings, now, elapsed, insist=False)
+            demands = self._demands(now, insist=False)
             allocation = allocate(demands, self._cluster, self._empty)
         self.taking_turns = allocation is None
         if allocation is None:
@@ -105,6 +106,10 @@ class Staffing:
         self._interval = _SHORTEST_INTERVAL_S if applied else min(2 * self._interval, longest)
         self.due_at = now + self._interval
         return move
+
+    def _demands(self, now: float, *, insist: bool = True) -> list[Demand]:
+        elapsed = now - self._began_at
+        return demands_of(self._pools, self._cluster, self._settings, self._credits, now, elapsed, insist=insist)
 
     def _turn(self, demands: list[Demand], runnable: Runnable) -> tuple[list[Demand], Allocation]:
         """Choose who works now, where not everybody can: who has work and a place keeps it, then the deepest first."""

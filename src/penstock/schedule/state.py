@@ -191,6 +191,8 @@ class Pool:
     # Number of batches being worked on, and the sum of their beginnings: gives the age of all at once.
     running: int = 0
     running_since: float = 0.0
+    # When a worker of it last waited for room to store what it has made.
+    waited_at: float = -inf
     setup_failures: int = 0
     last_recycled: float = -inf
 
