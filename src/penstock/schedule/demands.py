@@ -34,7 +34,7 @@ def demands_of(
     pools: Sequence[Pool],
     cluster: Cluster,
     settings: Settings,
-    credits: Credits,
+    budget: Credits,
     now: float,
     elapsed: float,
     *,
@@ -52,10 +52,10 @@ def demands_of(
             continue
         # Until something upstream was measured nobody knows how much will come: the count is no bound then.
         most = ceil(work / pool.spec.batch_size) if known else None
-        if (fed := _batches_that_fit(pools, pool, credits)) is not None:
+        if (fed := _batches_that_fit(pools, pool, budget)) is not None:
             most = fed if most is None else min(most, fed)
         demand = _demand(pool, pools, work, most, now, insist=insist)
-        demands.append(replace(demand, unloading=unloading(pool, credits)))
+        demands.append(replace(demand, unloading=unloading(pool, budget)))
     demands = _with_sole_users(demands, cluster)
     return _held_back(pools, demands, now) if elapsed < _hold_seconds(pools, elapsed) else demands
 
@@ -81,19 +81,19 @@ def _rate(pool: Pool, pools: Sequence[Pool], now: float) -> float | None:
     return pool.spec.batch_size / age if 0 < _PATIENCE * longest < age else None
 
 
-def unloading(pool: Pool, credits: Credits) -> float:
+def unloading(pool: Pool, budget: Credits) -> float:
     """Return how many workers of a pool have to wait for room at any time, because one batch gives more than fits."""
-    if pool.index >= len(credits.edges):
+    if pool.index >= len(budget.edges):
         return 0.0
-    return credits.overflow(pool.index, ceil(pool.estimate.output_bytes_per_item * pool.spec.batch_size))
+    return budget.overflow(pool.index, ceil(pool.estimate.output_bytes_per_item * pool.spec.batch_size))
 
 
-def _batches_that_fit(pools: Sequence[Pool], pool: Pool, credits: Credits) -> int | None:
+def _batches_that_fit(pools: Sequence[Pool], pool: Pool, budget: Credits) -> int | None:
     """Return how many workers of a pool could be at work before what they work on fills the budget."""
-    if pool.index == 0 or credits.edges[pool.index - 1].spills:
+    if pool.index == 0 or budget.edges[pool.index - 1].spills:
         return None
     size = pools[pool.index - 1].estimate.outputs.mean * pool.spec.batch_size
-    return max(1, int(credits.room(pool.index - 1) / size)) if size > 0 else None
+    return max(1, int(budget.room(pool.index - 1) / size)) if size > 0 else None
 
 
 def _is_unmeasured(demand: Demand) -> bool:

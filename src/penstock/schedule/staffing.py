@@ -42,7 +42,7 @@ class PlanRecord:
 class Staffing:
     """Decides on worker counts for the pools of one run."""
 
-    def __init__(self, pools: Sequence[Pool], cluster: Cluster, settings: Settings, credits: Credits) -> None:
+    def __init__(self, pools: Sequence[Pool], cluster: Cluster, settings: Settings, budget: Credits) -> None:
         self.records: list[PlanRecord] = []
         self.allocation: Allocation | None = None
         # Whether not even one worker of every pool fits at the same time, so that pools take turns.
@@ -52,7 +52,7 @@ class Staffing:
         self._cluster = cluster
         self._empty = Space.of(cluster)
         self._settings = settings
-        self._credits = credits
+        self._budget = budget
         self._reason = ""
         self._interval = _SHORTEST_INTERVAL_S
         self._corrections = 0
@@ -109,7 +109,7 @@ class Staffing:
 
     def _demands(self, now: float, *, insist: bool = True) -> list[Demand]:
         elapsed = now - self._began_at
-        return demands_of(self._pools, self._cluster, self._settings, self._credits, now, elapsed, insist=insist)
+        return demands_of(self._pools, self._cluster, self._settings, self._budget, now, elapsed, insist=insist)
 
     def _turn(self, demands: list[Demand], runnable: Runnable) -> tuple[list[Demand], Allocation]:
         """Choose who works now, where not everybody can: who has work and a place keeps it, then the deepest first."""
