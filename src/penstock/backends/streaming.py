@@ -35,6 +35,7 @@ from penstock.runtime.books import Books
 from penstock.runtime.machine import GB, this_machine
 from penstock.runtime.opening import OpenRun, how_to_resume, open_run
 from penstock.runtime.selection import rows_of
+from penstock.runtime.speeds import Speed, keys_of, read_speeds, write_speeds
 from penstock.runtime.transport import Stored, dump_task, store
 from penstock.schedule.events import Output
 from penstock.schedule.scheduler import Scheduler
@@ -58,7 +59,8 @@ class StreamingExecutor:
     ``cpu_allocation_percentage``, ``autoscale_interval_s``). ``memory_budget`` bounds the bytes between stages
     ("4GiB"; default: a share of what is free). ``cpus``, ``gpus``, ``gpu_memory_gb`` are claimed instead of looked up.
     With ``ignore_failures`` a run goes on past rows that cannot be processed, up to ``max_failed`` of them (a count,
-    or a share of all rows).
+    or a share of all rows). How fast each stage was is kept in the user's cache folder, so that the next run begins
+    balanced; ``profile=False`` neither reads nor writes that.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class StreamingExecutor:
         gpu_memory_gb: float | None = None,
         run_dir: str | None = None,
         show_progress: bool = True,
+        profile: bool = True,
     ) -> None:
         self._config = {**_DEFAULTS, **_checked(config or {})}
         self._budget = parse_bytes(memory_budget) if memory_budget is not None else None
@@ -85,6 +88,7 @@ class StreamingExecutor:
         self._claims = (cpus, gpus, gpu_memory_gb)
         self._run_dir = run_dir
         self._show_progress = show_progress
+        self._profile = profile
         self.last_summary: RunSummary | None = None
         # The most memory all workers together were seen to use in the last run.
         self.peak_resident = 0
@@ -114,6 +118,8 @@ class StreamingExecutor:
         if self._show_progress:
             self.last_summary.print()
         self._judge(run)
+        if self._profile:
+            run.keep_speeds()
         return run.books.settlement.results()
 
     def _judge(self, run: _StreamingRun) -> None:
@@ -163,7 +169,9 @@ class _StreamingRun:
             max_attempts=executor._max_attempts,
             batch_mode=config["execution_mode"] == "batch",
         )
-        specs = [_spec(pool, executor._timeout) for pool in opened.plan.pools]
+        self._speed_keys = keys_of(opened.plan) if executor._profile else []
+        known = read_speeds(self._speed_keys) or [None] * len(opened.plan.pools)
+        specs = [_spec(pool, executor._timeout, speed) for pool, speed in zip(opened.plan.pools, known, strict=True)]
         self.scheduler = Scheduler(specs, cluster, settings)
         self._cluster = cluster
         self._executor = executor
@@ -194,6 +202,22 @@ class _StreamingRun:
             self._seconds = time.monotonic() - self._started
         if self.scheduler.stopping and not self._gave_up:
             raise KeyboardInterrupt
+
+    def keep_speeds(self) -> None:
+        """Write down for the next run how fast each pool was."""
+        seen = [pool.estimate for pool in self.scheduler.pools]
+        write_speeds(
+            {
+                key: Speed(
+                    estimate.rate.seconds / estimate.rate.items,
+                    estimate.fan_out,
+                    estimate.output_bytes_per_item,
+                    estimate.start_up_seconds,
+                )
+                for key, estimate in zip(self._speed_keys, seen, strict=True)
+                if estimate.items_in and estimate.rate.items > 0
+            }
+        )
 
     def summary(self) -> RunSummary:
         """Return the totals so far."""
@@ -239,7 +263,7 @@ class _StreamingRun:
         self._view.update(view)
 
 
-def _spec(pool: Pool, timeout: float | None) -> PoolSpec:
+def _spec(pool: Pool, timeout: float | None, known: Speed | None = None) -> PoolSpec:
     """Turn a planned pool into what the scheduler has to know of it."""
     spec = pool.stages[0].xenna_stage_spec()
     lifetime, interval = spec.get("worker_max_lifetime_m"), spec.get("worker_restart_interval_m", 0)
@@ -254,6 +278,10 @@ def _spec(pool: Pool, timeout: float | None) -> PoolSpec:
         max_lifetime_s=60.0 * lifetime if lifetime else None,
         restart_interval_s=60.0 * (interval or 0),
         max_resident_growth=_growth(pool, spec.get("worker_max_growth_gb")),
+        expected_seconds=known.seconds_per_item if known else None,
+        expected_fan_out=known.fan_out if known else None,
+        expected_output_bytes=known.output_bytes if known else None,
+        expected_start_up_s=known.start_up_s if known else None,
     )
 
 

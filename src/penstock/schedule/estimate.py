@@ -230,10 +230,20 @@ class PoolEstimate:
     busy_seconds: float = 0.0
     start_up_seconds: float | None = None
     _expected_fan_out: float | None = None
+    _expected_output_bytes: float | None = None
 
-    def expect(self, items: int, seconds: float | None, fan_out: float | None) -> None:
+    def expect(
+        self,
+        items: int,
+        seconds: float | None,
+        fan_out: float | None,
+        output_bytes: float | None = None,
+        start_up_seconds: float | None = None,
+    ) -> None:
         """Take in what an earlier run has shown: as much as one batch of so many items."""
         self._expected_fan_out = fan_out
+        self._expected_output_bytes = output_bytes
+        self.start_up_seconds = start_up_seconds
         if seconds is not None and seconds > 0:
             self.rate = RateEstimate(items, items * seconds, 1.0, seconds * seconds)
 
@@ -263,4 +273,6 @@ class PoolEstimate:
     @property
     def output_bytes_per_item(self) -> float:
         """How many bytes come out for one item that goes in."""
-        return self.outputs.total / self.items_in if self.items_in else 0.0
+        if self.items_in:
+            return self.outputs.total / self.items_in
+        return self._expected_output_bytes or 0.0

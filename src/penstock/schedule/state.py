@@ -41,10 +41,13 @@ class PoolSpec:
     max_lifetime_s: float | None = None
     restart_interval_s: float = 0.0
     max_resident_growth: int | None = None
-    # What an earlier run has shown, if there was one: seconds for one item, and how many come out for one that goes in.
-    # They count as much as one task, so that a run begins balanced and believes what it sees.
+    # What an earlier run has shown, if there was one: seconds for one item; how many, and how many bytes, come out for
+    # one that goes in; seconds until a worker is ready. They count as much as one task, so that a run begins balanced
+    # and believes what it sees.
     expected_seconds: float | None = None
     expected_fan_out: float | None = None
+    expected_output_bytes: float | None = None
+    expected_start_up_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -198,7 +201,13 @@ class Pool:
 
     def __post_init__(self) -> None:
         """Take in what was known before."""
-        self.estimate.expect(self.spec.batch_size, self.spec.expected_seconds, self.spec.expected_fan_out)
+        self.estimate.expect(
+            self.spec.batch_size,
+            self.spec.expected_seconds,
+            self.spec.expected_fan_out,
+            self.spec.expected_output_bytes,
+            self.spec.expected_start_up_s,
+        )
 
     @property
     def idle(self) -> dict[str, None]:
