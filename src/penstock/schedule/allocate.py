@@ -108,17 +108,19 @@ def _narrow(
 ) -> tuple[float, float]:
     """Halve the range until hardly any speed is left at which some pool needs one worker more; guesses come first."""
     low = 0.0
+    at_low, at_high = ([demand.workers_for(speed) for demand in demands] for speed in (low, high))
     waiting = list(guesses)
-    while _steps_between(demands, low, high) > _FEW:
+    while sum(at_high) - sum(at_low) > _FEW:
         middle = waiting.pop(0) if waiting else (low + high) / 2
         if not low < middle < high:
             if waiting:
                 continue
             break
-        if fits([demand.workers_for(middle) for demand in demands]):
-            low = middle
+        trial = [demand.workers_for(middle) for demand in demands]
+        if fits(trial):
+            low, at_low = middle, trial
         else:
-            high = middle
+            high, at_high = middle, trial
     return low, high
 
 
@@ -172,10 +174,6 @@ def _add_while_it_fits(demands: Sequence[Demand], counts: Sequence[int], cluster
         if not _fits(demands, trial, cluster, empty):
             return best
         best = trial
-
-
-def _steps_between(demands: Sequence[Demand], low: float, high: float) -> int:
-    return sum(demand.workers_for(high) - demand.workers_for(low) for demand in demands)
 
 
 def _fits(demands: Sequence[Demand], counts: Sequence[int], cluster: Cluster, empty: Space) -> bool:
