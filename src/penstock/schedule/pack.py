@@ -18,6 +18,8 @@ from penstock.core.resources import Resources
 _EPSILON = 1e-9
 SEARCH_STEPS = 2_000
 _SEARCH_WORKERS = 64
+_SEARCH_EFFORT = 20_000
+_FEWEST_STEPS = 20
 
 
 class FreeGpu(NamedTuple):
@@ -126,12 +128,15 @@ class Memo:
         return free.less(need, count, gpus)
 
 
+Memos = dict[Resources, Memo]
+
+
 @dataclass
 class Space:
     """What is free on all nodes, equal ones counted together."""
 
     groups: dict[Free, int] = field(default_factory=dict)
-    _memos: dict[Resources, Memo] = field(default_factory=dict, repr=False, compare=False)
+    _memos: Memos = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, cluster: Cluster) -> Space:
@@ -239,6 +244,8 @@ def search(space: Space, counts: Sequence[tuple[Resources, int]], max_steps: int
     if sum(count for _, count in counts) > _SEARCH_WORKERS:
         return None
     workers = [need for need, count in counts for _ in range(count)]
+    # A step looks at every kind of node: where there are many kinds, there are fewer steps.
+    max_steps = min(max_steps, max(_FEWEST_STEPS, _SEARCH_EFFORT // max(1, len(space.groups))))
     steps = 0
     stack: list[tuple[Space, list[Step]]] = [(space.copy(), [])]
     seen: set[tuple[frozenset[tuple[Free, int]], int]] = set()

@@ -146,7 +146,9 @@ class Staffing:
             pool.wanted, pool.needed = max(wanted, staffed), needed
         if all(wanted <= staffed for wanted, staffed in zip(want, have, strict=True)):
             return Move(), False
-        move = find_move(self._pools, self._cluster, want, nodes)
+        # Who would have to go is looked for only if that could be worth it at best.
+        may_move = self._is_worth_it(demands, have, want, Move())
+        move = find_move(self._pools, self._cluster, want, nodes, everybody_stays=not may_move)
         if move.leaving or move.moved:
             if self._is_worth_it(demands, have, want, move):
                 self._corrections += 1
