@@ -126,16 +126,21 @@ def test_the_same_events_lead_to_the_same_actions(run: RunCase) -> None:
 @modest
 @given(calm_runs())
 def test_with_constant_rates_nobody_is_moved_about(run: RunCase) -> None:
-    """Property 7: one plan suffices, three at most, and no worker is started for nothing."""
+    """Property 7: three plans at most, and no worker is started for nothing.
+
+    When a pool has nothing left to do, its resources are free for the others: that may be worth one plan each time.
+    Pools that do not fit at the same time take turns, which is moving all the time.
+    """
     pools = tuple(replace(p, law="constant", barrier=False, max_tasks=None, fan="one", batch_size=1) for p in run.pools)
     steady = replace(run, pools=pools, items=300, budget=10**9, batch_mode=False)
     trace, scheduler = steady.run()
     if not packs(steady.cluster, [(pool.need, pool.workers or 1) for pool in pools]):
-        return  # they take turns
-    drained = next((record.at for record in scheduler.plans if "nothing left" in record.reason), trace.finished_at)
-    moves = [record for record in scheduler.plans if record.applied and record.at < drained]
-    assert len(moves) <= 3, moves
-    check_workers_are_used(trace, drained)
+        return
+    ended = next((record.at for record in scheduler.plans if "nothing left" in record.reason), trace.finished_at)
+    moves = [record for record in scheduler.plans if record.applied]
+    assert sum(record.at < ended for record in moves) <= 3, moves
+    assert sum(record.at >= ended for record in moves) < len(pools), moves
+    check_workers_are_used(trace)
 
 
 @pytest.mark.parametrize("budget", [1, 50, 300, 1_000, 5_000])

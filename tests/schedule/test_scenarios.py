@@ -54,12 +54,17 @@ def test_s2_all_four_gpus_are_busy_as_soon_as_one_can_be() -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_s3_any_pipeline_is_near_its_bound_soon_after_the_slowest_start(seed: int) -> None:
+    """A plan is known when the first item has passed the slowest start; what it starts takes that long again."""
     scenario = scenarios.random_pipeline(seed)
     trace, scheduler = scenario.run()
-    ready = max(law.start_up for law in scenario.laws) + 5
+    slowest_start = max(law.start_up for law in scenario.laws)
+    settled = max(slowest_start + 5, 2 * slowest_start + sum(scenario.seconds) + 1)
     end = min(180.0, 0.9 * trace.finished_at)
-    assert rate_between(trace, ready + sum(scenario.seconds), end) >= 0.94 * scenario.best_rate
+    rate = rate_between(trace, settled, end)
+    assert rate >= 0.95 * scenario.best_rate
     assert scenario.best_rate >= 0.92 * scenario.fluid_rate, "on 24 GPUs whole workers cost some percent"
+    if scenario.best_rate >= 0.97 * scenario.fluid_rate:
+        assert rate >= 0.95 * scenario.fluid_rate
     assert len(moves(scheduler, 0, end)) <= 4
 
 

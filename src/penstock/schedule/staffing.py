@@ -96,7 +96,7 @@ class Staffing:
         self.taking_turns = allocation is None
         if allocation is None:
             demands, allocation = self._turn(demands, runnable)
-        move, applied = self._move(demands, allocation, nodes)
+        move, applied = self._move(demands, allocation, nodes, now)
         bottleneck = None if allocation.bottleneck is None else self._pools[allocation.bottleneck].spec.name
         changed = self.allocation is None or self.allocation.workers != allocation.workers
         self.allocation = allocation
@@ -135,11 +135,11 @@ class Staffing:
             allocation = Allocation(tuple(int(i in chosen) for i in range(len(demands))), inf, inf, None)
         return mine, allocation
 
-    def _move(self, demands: Sequence[Demand], allocation: Allocation, nodes: Nodes) -> tuple[Move, bool]:
+    def _move(self, demands: Sequence[Demand], allocation: Allocation, nodes: Nodes, now: float) -> tuple[Move, bool]:
         """Grow into what is free; take workers from others only where that ends the run sooner."""
         have = [pool.staffed for pool in self._pools]
         want = [
-            wanted if wanted <= staffed or _pays(pool, demand, staffed) else staffed
+            wanted if wanted <= staffed or _pays(pool, demand, staffed, now) else staffed
             for pool, demand, wanted, staffed in zip(self._pools, demands, allocation.workers, have, strict=True)
         ]
         for pool, wanted, staffed, needed in zip(self._pools, want, have, allocation.workers, strict=True):
@@ -194,10 +194,18 @@ class Staffing:
         return new_speed / now_speed - 1 if 0 < now_speed < inf else 0.0
 
 
-def _pays(pool: Pool, demand: Demand, staffed: int) -> bool:
+def _pays(pool: Pool, demand: Demand, staffed: int, now: float) -> bool:
     """Tell whether a worker started now would still find work when it is ready."""
-    left = 1 / speed if 0 < (speed := demand.speed(staffed)) < inf else inf
-    return not staffed or left > (pool.estimate.start_up_seconds or 0.0) + pool.estimate.rate.service_seconds
+    speed, start_up = demand.speed(staffed), pool.estimate.start_up_seconds or 0.0
+    if not staffed or not 0 < speed < inf:
+        return True
+    # The last item is begun when those before it are: then it must be up, or somebody else will have taken that.
+    size = pool.spec.batch_size
+    service = pool.estimate.rate.service_seconds or size / (demand.rate or inf)
+    # What runs longer than usual will run on for as long as it is late.
+    rest_in_hand = abs(service - pool.age_in_flight(now) / pool.running) if pool.running else 0.0
+    last_begins = rest_in_hand + max(0.0, (demand.work - pool.in_hand) / size - 1) * service / staffed
+    return last_begins > start_up and 1 / speed > start_up + service
 
 
 def _speed(demands: Sequence[Demand], workers: Sequence[int]) -> float:

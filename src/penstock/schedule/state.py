@@ -219,6 +219,11 @@ class Pool:
         """Items that nobody was given yet."""
         return len(self.waiting) + len(self.early)
 
+    @property
+    def in_hand(self) -> int:
+        """Items that workers were given, or will be given again."""
+        return self.items - self.queued
+
     def push(self, item: Item) -> None:
         """Put an item into the queue."""
         heapq.heappush(self.early if self.ordered else self.waiting, (item.order, item.key))
