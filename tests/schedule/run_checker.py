@@ -128,8 +128,8 @@ def dead_rows(trace: Trace, rows: int) -> dict[tuple[int, str], set[int]]:
     return dead
 
 
-def failures_of(trace: Trace) -> Counter[str]:
-    """Return how often a worker died or was killed while it ran an item."""
+def accidents_of(trace: Trace) -> Counter[str]:
+    """Return how often a worker was killed from outside, or hung, while it ran an item: no row was to blame."""
     hands: dict[str, list[RunBatch]] = defaultdict(list)
     counts: Counter[str] = Counter()
     for _, entry in trace.log:
@@ -138,8 +138,8 @@ def failures_of(trace: Trace) -> Counter[str]:
                 hands[worker].append(entry)
             case BatchDone(worker, batch) | BatchFailed(worker, batch):
                 hands[worker] = [run for run in hands[worker] if run.batch != batch]
-            case WorkerLost(worker) | KillWorker(worker):
-                counts.update(hands[worker][0].items if hands[worker] else ())
+            case WorkerLost(worker, reason) | KillWorker(worker, reason):
+                counts.update(hands[worker][0].items if hands[worker] and reason != "died" else ())
                 hands[worker] = []
     return counts
 
