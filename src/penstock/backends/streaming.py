@@ -30,6 +30,7 @@ from penstock.core.task import Task
 from penstock.errors import StageError, suggestion
 from penstock.monitor.live import LiveView
 from penstock.monitor.summary import RunSummary
+from penstock.monitor.words import silence
 from penstock.plan.plan import Pool
 from penstock.runtime.books import Books
 from penstock.runtime.machine import GB, this_machine
@@ -40,9 +41,12 @@ from penstock.runtime.transport import Stored, dump_task, store
 from penstock.schedule.events import Output
 from penstock.schedule.scheduler import Scheduler
 from penstock.schedule.state import PoolSpec, Settings, item_key
+from penstock.schedule.watchdog import why_nothing_moves
 
 _SHARE_OF_FREE_MEMORY = 0.4
 _LOOK_EVERY_S = 0.2
+# When nothing has moved for so long somebody will ask why; and again after twice as long.
+_SILENCE_S = 60.0
 _DEFAULTS: dict[str, Any] = {
     "logging_interval": 60,
     "ignore_failures": False,
@@ -180,6 +184,7 @@ class _StreamingRun:
         self._seconds = 0.0
         # Set when so much failed that the rest is not worth doing.
         self._gave_up = False
+        self._silence_to_explain = _SILENCE_S
 
     def run(self, roots: list[Task[Any]], *, given: bool) -> None:
         """Run everything, and leave nothing behind."""
@@ -261,6 +266,15 @@ class _StreamingRun:
             backend.ask_to_stop()
         view = snapshot(self.scheduler, self.opened.plan, now - self._started, now, self.books.failed)
         self._view.update(view)
+        self._explain_silence(now)
+
+    def _explain_silence(self, now: float) -> None:
+        silent = now - self.scheduler.moved_at
+        if silent < _SILENCE_S:
+            self._silence_to_explain = _SILENCE_S
+        elif silent >= self._silence_to_explain:
+            self._silence_to_explain = 2 * silent
+            self._view.say(silence(silent, why_nothing_moves(self.scheduler)))
 
 
 def _spec(pool: Pool, timeout: float | None, known: Speed | None = None) -> PoolSpec:

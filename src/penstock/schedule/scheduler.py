@@ -50,6 +50,7 @@ from penstock.schedule.workforce import drain, end_batch, note_ready, recycle_if
 
 # Where pools take turns, who gets one has work for so many times its start-up time.
 _TURN_IN_START_UPS = 4.0
+_MOVES = (WorkerReady, Emitted, BatchDone, BatchFailed)
 
 
 class Scheduler(Run):
@@ -71,7 +72,7 @@ class Scheduler(Run):
 
     def begin(self, now: float, outputs: Sequence[Output]) -> list[Action]:
         """Put the first items into the queue of the first pool."""
-        self.now = now
+        self.now = self.moved_at = now
         self.begins_with_root = any(len(output.order) == 1 for output in outputs)
         self.ask_for_plan("start")
         for output in outputs:
@@ -84,6 +85,8 @@ class Scheduler(Run):
         self.now = max(now, self.now)
         for event in events:
             self._note(event)
+            if isinstance(event, _MOVES):
+                self.moved_at = self.now
         return self._settle()
 
     @property

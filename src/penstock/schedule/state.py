@@ -261,6 +261,8 @@ class Run:
     # For each pool, the nearest one behind it that takes its items in order.
     next_ordered: list[int | None]
     now: float = 0.0
+    # When work last went on: a worker came up, an output was stored, a batch ended.
+    moved_at: float = 0.0
     actions: list[Action] = field(default_factory=list)
     workers: dict[str, Worker] = field(default_factory=dict)
     items: dict[str, Item] = field(default_factory=dict)
