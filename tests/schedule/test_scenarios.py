@@ -99,8 +99,9 @@ def test_s6_whatever_breaks_costs_one_row() -> None:
 
 
 def test_s7_ten_inputs_are_ten_workers_and_no_waiting() -> None:
-    trace, _ = scenarios.few_inputs().run()
-    assert trace.finished_at <= 1 + 2 + 5 + 5 + 1 + 1 + 8
+    scenario = scenarios.few_inputs()
+    trace, _ = scenario.run()
+    assert share_of_attainable(scenario, trace) >= 0.9, "only the writers are started when it is known what comes"
     assert trace.starts <= 30
 
 

@@ -135,13 +135,29 @@ def _is_emitting_its_first(pool: Pool, now: float) -> bool:
     return not pool.estimate.items_in and now - pool.waited_at <= _JUST_NOW_S
 
 
+def _is_modest(demand: Demand, cluster: Cluster, pools: int) -> bool:
+    """Tell whether one worker for each batch there will be takes no more than an equal share of the machines."""
+    if demand.most is None:
+        return False
+    gpus = [gpu for node in cluster.nodes for gpu in node.gpus]
+    smallest = min((gpu.memory_gb for gpu in gpus), default=1.0)
+    return (
+        demand.most * demand.need.cpus <= sum(node.cpus for node in cluster.nodes) / pools
+        and demand.most * demand.need.gpu_share(smallest) <= len(gpus) / pools
+    )
+
+
 def _with_sole_users(demands: list[Demand], cluster: Cluster) -> list[Demand]:
-    """Give a pool that was not measured yet every worker whose resource no other pool could use."""
+    """Give a pool that was not measured yet every worker it could ever want, if that takes nothing from others.
+
+    That is so where no other pool could use the resource, and where it has so little to do that all of that at once
+    fits into its equal share.
+    """
     growable = [i for i, demand in enumerate(demands) if demand.work > 0 and demand.least != demand.most]
     for i in growable:
         demand = demands[i]
         rivals = [j for j in growable if j != i and demands[j].need.requires_gpu >= demand.need.requires_gpu]
-        if demand.rate is not None or rivals:
+        if demand.rate is not None or (rivals and not _is_modest(demand, cluster, len(growable))):
             continue
         if not packs(cluster, [(other.need, other.least) for other in demands]):
             continue

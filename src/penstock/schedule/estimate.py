@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from math import inf, log, sqrt
 from typing import NamedTuple
 
+from penstock.schedule.sizes import SizeEstimate
+
 _MIN_HALF_LIFE_S = 15.0
 _HALF_LIFE_IN_SERVICES = 20.0
 _FEW_TASKS = 2
@@ -200,31 +202,13 @@ class Drift:
 
 
 @dataclass
-class SizeEstimate:
-    """How large the outputs of a pool are."""
-
-    count: int = 0
-    total: int = 0
-    largest: int = 0
-
-    def observe(self, size: int) -> None:
-        """Take one output in."""
-        self.count += 1
-        self.total += size
-        self.largest = max(self.largest, size)
-
-    @property
-    def mean(self) -> float:
-        """The average; 0 before anything was seen."""
-        return self.total / self.count if self.count else 0.0
-
-
-@dataclass
 class PoolEstimate:
     """Everything known about one pool."""
 
     rate: RateEstimate = field(default_factory=RateEstimate)
     outputs: SizeEstimate = field(default_factory=SizeEstimate)
+    # Memory of its workers, as seen after each batch.
+    resident: SizeEstimate = field(default_factory=SizeEstimate)
     items_in: int = 0
     items_out: int = 0
     busy_seconds: float = 0.0

@@ -140,6 +140,8 @@ class Scheduler(Run):
         worker.tasks_done += 1
         worker.first_resident_bytes = worker.first_resident_bytes or resident
         worker.resident_bytes = resident
+        if resident:
+            pool.estimate.resident.observe(resident)
         end_batch(self, worker)
         give_credit_back(self, batch)
         if batch.recovery is not None:

@@ -23,6 +23,8 @@ _WORTH_IT = 0.97
 _RELUCTANCE = 1.5
 _CONFIDENCE = 1.64
 _SHORTEST_INTERVAL_S = 1.0
+# So much of a task is no time at all.
+_HARDLY = 0.1
 
 
 @dataclass(frozen=True)
@@ -205,7 +207,7 @@ def _pays(pool: Pool, demand: Demand, staffed: int, now: float) -> bool:
     # What runs longer than usual will run on for as long as it is late.
     rest_in_hand = abs(service - pool.age_in_flight(now) / pool.running) if pool.running else 0.0
     last_begins = rest_in_hand + max(0.0, (demand.work - pool.in_hand) / size - 1) * service / staffed
-    return last_begins > start_up and 1 / speed > start_up + service
+    return last_begins > start_up + _HARDLY * service and 1 / speed > start_up + service
 
 
 def _speed(demands: Sequence[Demand], workers: Sequence[int]) -> float:
