@@ -116,10 +116,10 @@ def test_one_bad_row_costs_one_row(what: str, tmp_path: Path) -> None:
 
 
 def test_a_hang_is_ended_and_its_row_found(tmp_path: Path) -> None:
-    results = run([ListSource(with_poison()), Picky("hang")], tmp_path, task_timeout_s=0.5, max_retries=0)
+    results = run([ListSource(with_poison()), Picky("hang")], tmp_path, task_timeout_s=2, max_retries=0)
     assert [len(rows) for rows in texts(results)] == [8, 8, 7, 8]
     [letter] = letters(tmp_path)
-    assert "took longer than task_timeout_s=0.5" in letter["reason"]
+    assert "took longer than task_timeout_s=2" in letter["reason"]
 
 
 def test_memory_past_what_was_declared_is_not_granted(tmp_path: Path) -> None:
@@ -279,7 +279,7 @@ def test_random_kills_leave_the_output_as_it_would_have_been(tmp_path: Path) -> 
             stage.with_(resources=Resources(cpus=0.9)),
             JsonlWriter(str(tmp_path / folder)),
         ]
-        run(stages, tmp_path, max_retries=30)
+        run(stages, tmp_path)
     assert len(list(marks.iterdir())) == 25
     calm = {path.name: path.read_bytes() for path in (tmp_path / "calm").glob("*.jsonl")}
     wild = {path.name: path.read_bytes() for path in (tmp_path / "wild").glob("*.jsonl")}

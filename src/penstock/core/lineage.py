@@ -53,6 +53,11 @@ def adopt_many(parent: Task[Any], children: Sequence[Task[Any]]) -> None:
         _inherit((parent,), child, f"{name}_{suffix}", (*order, position))
 
 
+def adopt_nth(parent: Task[Any], child: Task[Any], position: int) -> None:
+    """Name a child that comes alone, as it would be named in a list."""
+    _inherit((parent,), child, f"{parent.task_id}_{position}", (*parent._order, position))
+
+
 def adopt_jointly(parents: Sequence[Task[Any]], children: Sequence[Task[Any]]) -> None:
     """Name the children of several tasks taken together: after all the parents, and their position."""
     digest = hashlib.sha256("|".join(sorted(parent.task_id for parent in parents)).encode()).hexdigest()[:12]
@@ -73,3 +78,5 @@ def _inherit(parents: Sequence[Task[Any]], child: Task[Any], task_id: str, order
         child._metadata = {**parent._metadata, **child._metadata}
     # A copy: siblings that share their parent's list would count each other's stages.
     child._stage_perf = list(child._stage_perf) or [record for parent in parents for record in parent._stage_perf]
+    if len(parents) == 1:
+        child.descend_from(parents[0])
