@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import os
 import pickle
+import shutil
 import tempfile
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -83,6 +85,7 @@ class ListSink(ProcessingStage[Task[Any], Task[Any]]):
     def __init__(self) -> None:
         # Through files: the copy of this stage that runs may live in another process.
         self._folder = Path(tempfile.mkdtemp(prefix="penstock-list-sink-"))
+        weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
 
     def process(self, task: Task[Any]) -> Task[Any]:
         """Keep a task, and pass it on."""

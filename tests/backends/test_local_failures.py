@@ -279,7 +279,7 @@ def test_random_kills_leave_the_output_as_it_would_have_been(tmp_path: Path) -> 
             stage.with_(resources=Resources(cpus=0.9)),
             JsonlWriter(str(tmp_path / folder)),
         ]
-        run(stages, tmp_path, max_retries=30)
+        run(stages, tmp_path)
     assert len(list(marks.iterdir())) == 25
     calm = {path.name: path.read_bytes() for path in (tmp_path / "calm").glob("*.jsonl")}
     wild = {path.name: path.read_bytes() for path in (tmp_path / "wild").glob("*.jsonl")}

@@ -195,11 +195,13 @@ def test_an_error_is_counted() -> None:
         ({"a": 1}, "dict"),
         ((1, 2), "tuple"),
         ([make_batch(["x"]), 5], "int: 5"),
-        (iter([]), "iterator"),
+        (iter([7]), "int: 7"),
     ],
 )
 def test_a_wrong_result_is_named(returned: Any, named: str) -> None:
-    with pytest.raises(StageError, match=f"stage 'returns': .*a task, a list of tasks or None; got .*{named}"):
+    with pytest.raises(
+        StageError, match=f"stage 'returns': .*a task, a list or an iterator of tasks, or None; got .*{named}"
+    ):
         run_stage(Returns(lambda task: returned), make_batch(["x"]))
 
 

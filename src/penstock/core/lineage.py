@@ -53,6 +53,11 @@ def adopt_many(parent: Task[Any], children: Sequence[Task[Any]]) -> None:
         _inherit((parent,), child, f"{name}_{suffix}", (*order, position))
 
 
+def adopt_nth(parent: Task[Any], child: Task[Any], position: int) -> None:
+    """Name a child that comes alone, as it would be named in a list."""
+    _inherit((parent,), child, f"{parent.task_id}_{position}", (*parent._order, position))
+
+
 def adopt_jointly(parents: Sequence[Task[Any]], children: Sequence[Task[Any]]) -> None:
     """Name the children of several tasks taken together: after all the parents, and their position."""
     digest = hashlib.sha256("|".join(sorted(parent.task_id for parent in parents)).encode()).hexdigest()[:12]

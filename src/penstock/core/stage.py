@@ -6,7 +6,7 @@ import copy
 import functools
 import inspect
 import typing
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from penstock.core.counters import PartCount
@@ -73,11 +73,15 @@ class ProcessingStage(Reporting, Generic[X, Y]):
 
     # -- what a stage does ---------------------------------------------------------------------------------
 
-    def process(self, task: X) -> Y | list[Y] | None:
-        """Turn one task into one, several or none."""
+    def process(self, task: X) -> Y | list[Y] | Iterator[Y] | None:
+        """Turn one task into one, several or none.
+
+        A list is held in memory as a whole; an iterator is not: each task it gives goes through the stages behind it
+        in the same worker before the next one is asked for, which is how a file larger than memory is read.
+        """
         raise NotImplementedError(f"stage '{self.name}' ({type(self).__name__}) defines no process(self, task).")
 
-    def process_batch(self, tasks: list[X]) -> Sequence[Y | list[Y] | None]:
+    def process_batch(self, tasks: list[X]) -> Sequence[Y | list[Y] | Iterator[Y] | None]:
         """Work on up to ``batch_size`` tasks at once.
 
         Results are matched to tasks by position when there are as many as tasks (a list or None may stand for
@@ -164,8 +168,8 @@ class ProcessingStage(Reporting, Generic[X, Y]):
 
     def is_fanout_stage(self) -> bool:
         """Tell whether one task may become many: read from the return annotation of ``process``."""
-        annotation = getattr(type(self).process, "__annotations__", {}).get("return", "")
-        return "list" in str(annotation).lower()
+        annotation = str(getattr(type(self).process, "__annotations__", {}).get("return", "")).lower()
+        return "list" in annotation or "iterator" in annotation
 
     def task_types(self) -> tuple[Any, Any]:
         """Return the X and Y of ``ProcessingStage[X, Y]`` as the class states them; Any where it does not.

@@ -171,21 +171,24 @@ class _InlineRun:
     def _through(self, pool: Pool, worker: Worker, stream: Iterator[list[Task[Any]]]) -> Iterator[list[Task[Any]]]:
         waiting: list[Task[Any]] = []
         for tasks in stream:
+            if not tasks:
+                yield []  # nothing to work on, but something to settle
             waiting.extend(tasks)
             while len(waiting) >= pool.batch_size:
                 batch, waiting = waiting[: pool.batch_size], waiting[pool.batch_size :]
-                yield self._work(worker, batch)
+                yield from self._work(worker, batch)
         if waiting:
-            yield self._work(worker, waiting)
+            yield from self._work(worker, waiting)
 
-    def _work(self, worker: Worker, tasks: list[Task[Any]]) -> list[Task[Any]]:
+    def _work(self, worker: Worker, tasks: list[Task[Any]]) -> Iterator[list[Task[Any]]]:
         # A stage may change a task in place and hand it on: remember where each came from before that.
         origins = [copy.copy(task) for task in tasks]
-        result = worker.run(tasks)
-        self._on_its_way.reject(origins[0]._sources[0], result.rejections)
-        self._on_its_way.enter(result.outputs)
+        for output in worker.stream(tasks):
+            self._on_its_way.enter([output])
+            yield [output]
+        self._on_its_way.reject(origins[0]._sources[0], worker.take_rejections())
         self._on_its_way.leave(origins)
-        return result.outputs
+        yield []  # a task that became nothing may still complete its source
 
 
 def _stop_all(workers: list[Worker]) -> None:

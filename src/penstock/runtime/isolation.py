@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,14 +16,16 @@ from penstock.schedule.recovery import Recovery
 _MAX_BAD_ROWS = 100
 _MAX_FAILURES_IN_A_ROW = 24
 
-Call = Callable[[list[Task[Any]]], list[Task[Any]]]
+# An iterator is given on as it is: what it raises comes later, and is the business of whoever asks it for the next.
+Outputs = list[Task[Any]] | Iterator[Task[Any]]
+Call = Callable[[list[Task[Any]]], Outputs]
 
 
 @dataclass
 class Isolated:
     """What came out, and which rows could not be processed."""
 
-    outputs: list[Task[Any]] = field(default_factory=list)
+    outputs: Outputs = field(default_factory=list)
     bad_rows: list[int] = field(default_factory=list)
     error: Exception | None = None
 

@@ -19,19 +19,21 @@ def count_rows(tasks: Sequence[Task[Any]]) -> int:
     return sum(rows_of(task) for task in tasks)
 
 
-def apply_selection(tasks: Sequence[Task[Any]], selection: Selection) -> list[Task[Any]]:
+def apply_selection(tasks: Sequence[Task[Any]], selection: Selection, first: int = 0) -> list[Task[Any]]:
     """Return the tasks with only the selected rows; a task of which none is selected is left out.
+
+    ``first`` is the number of the first row here, if others have gone before.
 
     >>> from penstock.testing import make_batch
     >>> both = [make_batch(["a", "b"]), make_batch(["c", "d"])]
     >>> [task.num_items for task in apply_selection(both, Selection(start=1, stop=3))]
     [1, 1]
     """
-    stop = count_rows(tasks) if selection.stop is None else selection.stop
+    stop = first + count_rows(tasks) if selection.stop is None else selection.stop
     wanted = set(range(selection.start, stop)) - set(selection.without)
     selected: list[Task[Any]] = []
-    for task, first in _with_first_rows(tasks):
-        rows = [row - first for row in range(first, first + rows_of(task)) if row in wanted]
+    for task, begin in _with_first_rows(tasks):
+        rows = [row for row in range(rows_of(task)) if first + begin + row in wanted]
         if len(rows) == rows_of(task):
             selected.append(task)
         elif rows and (part := task.select(rows)) is not None:

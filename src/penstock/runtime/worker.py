@@ -5,22 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import cycle
+from itertools import cycle, islice
 from typing import Any
 
 from penstock.core.counters import StageCounters
-from penstock.core.lineage import adopt_jointly, adopt_many, adopt_one
 from penstock.core.perf import StagePerfStats
 from penstock.core.rejection import MAX_EXCERPT, Rejection
-from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
 from penstock.errors import MissingColumnError, PenstockError, StageError
+from penstock.runtime.calling import Step, call_stage
 from penstock.runtime.isolation import call_with_care
 from penstock.runtime.selection import apply_selection, count_rows, locate
 from penstock.schedule.actions import Selection
-
-Step = ProcessingStage[Any, Any]
 
 
 @dataclass
@@ -29,6 +26,16 @@ class ChainResult:
 
     outputs: list[Task[Any]] = field(default_factory=list)
     rejections: list[Rejection] = field(default_factory=list)
+
+
+class _Consumed:
+    """What a step was given, looked at before the stage may change it; for a later piece of the same: nothing."""
+
+    def __init__(self, step: Step, tasks: Sequence[Task[Any]] = ()) -> None:
+        self.tasks = len(tasks)
+        self.items, self.bytes = _measure(tasks)
+        self.task_ids = ",".join(task.task_id for task in tasks)
+        self.noun = tasks[0].noun if tasks else ""
 
 
 class Worker:
@@ -56,6 +63,9 @@ class Worker:
         self._clock = clock
         self._started: list[Step] = []
         self._counters = [[StageCounters(part.name) for part in step.parts()] for step in self._steps]
+        self._rejections: list[Rejection] = []
+        # Per step, how many rows have reached it of what is being run.
+        self._rows_seen: list[int] = []
 
     @property
     def counters(self) -> list[StageCounters]:
@@ -102,69 +112,147 @@ class Worker:
 
     def run(self, tasks: Sequence[Task[Any]], selections: Sequence[Selection] = ()) -> ChainResult:
         """Run some tasks through all steps, of which selections may leave rows out."""
-        result = ChainResult(outputs=list(tasks))
-        for number, (step, counters) in enumerate(zip(self._steps, self._counters, strict=True)):
-            outputs: list[Task[Any]] = []
-            for selection in selections:
-                if selection.step == number:
-                    result.outputs = apply_selection(result.outputs, selection)
-            if self._on_step is not None:
-                self._on_step(number, count_rows(result.outputs))
-            for chunk in _chunks(result.outputs, step.batch_size):
-                outputs.extend(self._run_step(step, counters, chunk, result.rejections))
-            result.outputs = outputs
-        return result
+        return ChainResult(list(self.stream(tasks, selections)), self.take_rejections())
 
-    def _run_step(
-        self, step: Step, counters: list[StageCounters], tasks: list[Task[Any]], rejections: list[Rejection]
-    ) -> list[Task[Any]]:
-        items_in, bytes_in = _measure(tasks)
-        task_ids = ",".join(task.task_id for task in tasks)
+    def stream(self, tasks: Sequence[Task[Any]], selections: Sequence[Selection] = ()) -> Iterator[Task[Any]]:
+        """Run some tasks through all steps, and give out each result as soon as it is there.
+
+        What a stage gives one by one is carried to the end of the chain before the next one is asked for, so no more
+        than that is held.
+        """
+        self._rows_seen = [0] * len(self._steps)
+        self._rejections = []
+        return self._flow(0, list(tasks), selections)
+
+    def take_rejections(self) -> list[Rejection]:
+        """Return what was set aside since last asked."""
+        taken, self._rejections = self._rejections, []
+        return taken
+
+    def _flow(self, number: int, tasks: list[Task[Any]], selections: Sequence[Selection]) -> Iterator[Task[Any]]:
+        """Carry tasks through the chain from one step on."""
+        if number == len(self._steps) or not tasks:
+            yield from tasks
+            return
+        step = self._steps[number]
+        first = self._rows_seen[number]
+        self._rows_seen[number] += count_rows(tasks)
+        self._begin(number)
+        for selection in selections:
+            if selection.step == number:
+                tasks = apply_selection(tasks, selection, first)
+        outputs: list[Task[Any]] = []
+        for chunk in _chunks(tasks, step.batch_size):
+            made = self._run_step(number, chunk)
+            if isinstance(made, list):
+                outputs += made
+                continue
+            yield from self._flow(number + 1, outputs, selections)
+            outputs = []
+            following = self._steps[number + 1].batch_size if number + 1 < len(self._steps) else 1
+            for group in _grouped(made, following):
+                yield from self._flow(number + 1, group, selections)
+                if any(self._is_past(part) for part in selections if part.step > number):
+                    return  # only a part is being tried, and nothing of it can follow
+        yield from self._flow(number + 1, outputs, selections)
+
+    def _is_past(self, part: Selection) -> bool:
+        return part.stop is not None and self._rows_seen[part.step] >= part.stop
+
+    def _begin(self, number: int) -> None:
+        if self._on_step is not None:
+            self._on_step(number, self._rows_seen[number])
+
+    def _run_step(self, number: int, tasks: list[Task[Any]]) -> list[Task[Any]] | Iterator[Task[Any]]:
+        """Let one step work on a chunk; what it gives one by one is counted as it comes."""
+        step, counters = self._steps[number], self._counters[number]
+        consumed = _Consumed(step, tasks)
         start = self._clock()
         try:
-            outputs = self._call(step, counters, tasks, rejections)
+            outputs = self._call(step, counters, tasks)
         except BaseException:
             counters[0].errors += 1
             raise
-        seconds = self._clock() - start
+        if isinstance(outputs, list):
+            self._account(step, counters, consumed, outputs, self._clock() - start)
+            return outputs
+        return self._pieces(number, tasks, consumed, outputs)
+
+    def _pieces(
+        self, number: int, tasks: list[Task[Any]], consumed: _Consumed, pieces: Iterator[Task[Any]]
+    ) -> Iterator[Task[Any]]:
+        """Give out what a stage makes one by one; if it raises on the way, begin again and leave out what was given."""
+        step, counters = self._steps[number], self._counters[number]
+        given = failures = 0
+        while True:
+            self._begin(number)
+            start = self._clock()
+            try:
+                with _blaming(step, "process", tasks):
+                    piece = next(pieces, None)
+            except PenstockError as error:
+                failures += 1
+                counters[0].errors += 1
+                said_on_purpose = error.__cause__ is None
+                if self._max_attempts is None or failures >= self._max_attempts or said_on_purpose:
+                    raise
+                pieces = islice(iter(self._call(step, counters, tasks)), given, None)
+                continue
+            self._account(step, counters, consumed, [piece] if piece is not None else [], self._clock() - start)
+            if piece is None:
+                return
+            consumed = _Consumed(step)
+            given += 1
+            yield piece
+
+    def _account(
+        self,
+        step: Step,
+        counters: list[StageCounters],
+        consumed: _Consumed,
+        outputs: list[Task[Any]],
+        seconds: float,
+    ) -> None:
+        """Write down what a step made of what it was given."""
         rejected = step.take_rejections()
-        rejections.extend(replace(rejection, task_id=task_ids) for rejection in rejected)
+        self._rejections.extend(replace(rejection, task_id=consumed.task_ids) for rejection in rejected)
         items_out, bytes_out = _measure(outputs)
         metrics = step._consume_custom_metrics()
         whole = StageCounters(
             step.name,
-            tasks=len(tasks),
-            items_in=items_in,
+            tasks=consumed.tasks,
+            items_in=consumed.items,
             items_out=items_out,
-            bytes_in=bytes_in,
+            bytes_in=consumed.bytes,
             bytes_out=bytes_out,
             seconds=seconds,
             rejected=len(rejected),
-            noun_in=tasks[0].noun,
+            noun_in=consumed.noun,
             noun_out=outputs[0].noun if outputs else "",
             metrics=metrics,
         )
         _count(step, counters, whole)
         for output in outputs:
-            output.add_stage_perf(StagePerfStats(step.name, seconds, 0.0, bytes_in / 2**20, items_in, metrics))
-        return outputs
+            output.add_stage_perf(
+                StagePerfStats(step.name, seconds, 0.0, consumed.bytes / 2**20, consumed.items, metrics)
+            )
 
     def _call(
-        self, step: Step, counters: list[StageCounters], tasks: list[Task[Any]], rejections: list[Rejection]
-    ) -> list[Task[Any]]:
-        def call(given: list[Task[Any]]) -> list[Task[Any]]:
+        self, step: Step, counters: list[StageCounters], tasks: list[Task[Any]]
+    ) -> list[Task[Any]] | Iterator[Task[Any]]:
+        def call(given: list[Task[Any]]) -> list[Task[Any]] | Iterator[Task[Any]]:
             step.take_rejections()  # of a try that failed
             with _blaming(step, "process", given):
                 for task in given:
                     _require_inputs(step, task)
-                return _call(step, given)
+                return call_stage(step, given)
 
         if self._max_attempts is None:
             return call(tasks)
         isolated = call_with_care(call, tasks, self._max_attempts)
         for row in isolated.bad_rows:
             counters[0].errors += 1
-            rejections.append(self._failure(step, tasks, row, isolated.error))
+            self._rejections.append(self._failure(step, tasks, row, isolated.error))
         return isolated.outputs
 
     def _failure(self, step: Step, tasks: list[Task[Any]], row: int, error: Exception | None) -> Rejection:
@@ -181,50 +269,6 @@ class Worker:
             failed=True,
             reproduce=self._keep_failure(step, alone) if self._keep_failure is not None else "",
         )
-
-
-def _call(step: Step, tasks: list[Task[Any]]) -> list[Task[Any]]:
-    """Let a stage work on a chunk, and give what it returns its names."""
-    results: Sequence[Any]
-    if step.supports_batch_processing():
-        results = step.process_batch(tasks)
-        if not isinstance(results, list | tuple):
-            raise TypeError(f"process_batch must return a list, got {type(results).__name__}")
-    else:
-        results = [step.process(task) for task in tasks]
-    for result in results:
-        _require_tasks(result)
-    if results and all(any(result is task for task in tasks) for result in results):
-        return list(results)  # a choice of its own inputs: each is itself
-    if len(results) == len(tasks):
-        return [child for task, result in zip(tasks, results, strict=True) for child in _adopt(task, result)]
-    flat = [child for result in results for child in _listed(result)]
-    if len(tasks) == 1:
-        return _adopt(tasks[0], flat)
-    adopt_jointly(tasks, flat)
-    return flat
-
-
-def _adopt(parent: Task[Any], result: Task[Any] | list[Task[Any]] | None) -> list[Task[Any]]:
-    if result is None:
-        return []
-    if isinstance(result, list):
-        adopt_many(parent, result)
-        return result
-    adopt_one(parent, result)
-    return [result]
-
-
-def _listed(result: Task[Any] | list[Task[Any]] | None) -> list[Task[Any]]:
-    if result is None:
-        return []
-    return result if isinstance(result, list) else [result]
-
-
-def _require_tasks(result: Any) -> None:  # noqa: ANN401 - a user's stage may return anything
-    for task in _listed(result):
-        if not isinstance(task, Task):
-            raise TypeError(f"a stage returns a task, a list of tasks or None; got {type(task).__name__}: {task!r:.80}")
 
 
 def _require_inputs(step: Step, task: Task[Any]) -> None:
@@ -262,6 +306,11 @@ def _count(step: Step, counters: list[StageCounters], whole: StageCounters) -> N
 
 def _measure(tasks: Sequence[Task[Any]]) -> tuple[int, int]:
     return sum(task.num_items for task in tasks), sum(task.num_bytes for task in tasks)
+
+
+def _grouped(tasks: Iterator[Task[Any]], size: int) -> Iterator[list[Task[Any]]]:
+    while group := list(islice(tasks, size)):
+        yield group
 
 
 def _chunks(tasks: list[Task[Any]], size: int) -> Iterator[list[Task[Any]]]:

@@ -36,6 +36,8 @@ class WorkerLost(NamedTuple):
     # Where it was, if it could still say: the step of its chain, and the number of rows there.
     step: int | None = None
     rows: int = 0
+    # Whether somebody else may have ended it, so that what it ran need not be to blame.
+    from_outside: bool = False
 
 
 class CreditWanted(NamedTuple):

@@ -8,16 +8,27 @@ from __future__ import annotations
 
 from collections import deque
 from itertools import accumulate
+from typing import NamedTuple
 
 from penstock.schedule.actions import DeadLetter
 from penstock.schedule.clock import take_overdue
 from penstock.schedule.items import close, give_credit_back, running_batch
 from penstock.schedule.recovery import Recovery
 from penstock.schedule.state import Batch, Run, Status, Worker
+from penstock.schedule.suspicion import attempts_needed
 from penstock.schedule.workforce import end_batch, kill, remove
 
 # How often a batch may fail as a whole although every row of it passes alone.
 _MAX_FRUITLESS_SEARCHES = 2
+
+
+class Death(NamedTuple):
+    """How a worker ended, and where it was, if it could still say."""
+
+    reason: str
+    step: int | None = None
+    rows: int = 0
+    from_outside: bool = False
 
 
 def worker_gone(run: Run, worker_id: str) -> None:
@@ -27,17 +38,17 @@ def worker_gone(run: Run, worker_id: str) -> None:
         _requeue(run, worker.batches)
 
 
-def worker_lost(run: Run, worker_id: str, reason: str, step: int | None, rows: int) -> None:
+def worker_lost(run: Run, worker_id: str, death: Death) -> None:
     """Note that a worker died: what it ran is suspect, and its pool wants another one."""
     worker = remove(run, worker_id)
     if worker is None:
         return
     if not worker.is_up and worker.status is Status.STARTING:
-        _setup_failed(run, worker, reason)
+        _setup_failed(run, worker, death)
     running = worker.batches.popleft() if worker.batches else None
     _requeue(run, worker.batches)
     if running is not None:
-        _attempt_failed(run, running, reason, step, rows)
+        _attempt_failed(run, running, death)
     if worker.is_staff:
         run.ask_for_plan(f"a worker of '{run.pools[worker.pool].spec.name}' was lost")
 
@@ -78,7 +89,7 @@ def kill_overdue(run: Run) -> None:
         batches = kill(run, worker, reason)
         running = batches.popleft()
         _requeue(run, batches)
-        _attempt_failed(run, running, reason, None, 0)
+        _attempt_failed(run, running, Death(reason))
         run.ask_for_plan(f"a worker of '{run.pools[worker.pool].spec.name}' was killed: it {reason}")
 
 
@@ -106,29 +117,39 @@ def search_on(run: Run, batch: Batch) -> None:
     run.pools[batch.pool].retries.append(batch)
 
 
-def _attempt_failed(run: Run, batch: Batch, reason: str, step: int | None, rows: int) -> None:
+def _attempt_failed(run: Run, batch: Batch, death: Death) -> None:
     """Try a batch again; after enough attempts, look for the rows that cannot be processed."""
     give_credit_back(run, batch)
+    pool = run.pools[batch.pool]
+    enough = max_attempts = run.settings.max_attempts
+    if death.from_outside:
+        batch.unexplained_deaths += 1
+        pool.unexplained_deaths += 1
+        elsewhere = pool.unexplained_deaths - batch.unexplained_deaths
+        enough = attempts_needed(max_attempts, elsewhere, pool.survived)
     if batch.recovery is not None:
-        batch.recovery.failed(reason)
+        batch.recovery.failed(death.reason, enough=enough, try_again=death.from_outside)
         search_on(run, batch)
         return
     batch.attempts += 1
-    if batch.attempts < run.settings.max_attempts:
-        run.pools[batch.pool].retries.append(batch)
+    if batch.attempts < max_attempts:
+        pool.retries.append(batch)
         return
-    at = step or 0
+    at = death.step or 0
     earlier = [selection for selection in batch.selections if selection.step == at]
-    rows = batch.rows_at.setdefault(at, rows or batch.rows)
+    rows = batch.rows_at[at] = max(batch.rows_at.get(at, 0), death.rows or batch.rows)
     if rows <= 1 or batch.fruitless_searches >= _MAX_FRUITLESS_SEARCHES:
-        _condemn(run, batch, reason)
+        if batch.attempts < enough:
+            pool.retries.append(batch)
+        else:
+            _condemn(run, batch, death.reason)
         return
     batch.recovery = Recovery(
         at,
         rows,
-        run.settings.max_attempts,
+        max_attempts,
         tuple(selection for selection in batch.selections if selection.step != at),
-        error=reason,
+        error=death.reason,
         known=earlier[0].without if earlier else (),
     )
     search_on(run, batch)
@@ -151,14 +172,17 @@ def _requeue(run: Run, batches: deque[Batch]) -> None:
         run.pools[batch.pool].retries.appendleft(batch)
 
 
-def _setup_failed(run: Run, worker: Worker, reason: str) -> None:
+def _setup_failed(run: Run, worker: Worker, death: Death) -> None:
     """Count it: a pool that never gets a worker ends the run, one that gets no more of them lives with what it has."""
     pool = run.pools[worker.pool]
     pool.setup_failures += 1
-    if pool.setup_failures < run.settings.max_attempts:
+    max_attempts = run.settings.max_attempts
+    pool.unexplained_deaths += death.from_outside
+    enough = attempts_needed(max_attempts, pool.unexplained_deaths, pool.survived)
+    if pool.setup_failures < (enough if death.from_outside else max_attempts):
         return
     if any(other.is_up for other in pool.workers.values()):
         pool.ceiling = max(1, pool.staffed - pool.starting)
         pool.setup_failures = 0
     elif not pool.starting:
-        run.fatal = run.fatal or f"workers of pool '{pool.spec.name}' cannot be set up: {reason}"
+        run.fatal = run.fatal or f"workers of pool '{pool.spec.name}' cannot be set up: {death.reason}"

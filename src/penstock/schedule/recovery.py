@@ -52,15 +52,22 @@ class Recovery:
         self._failures = 0
         self._passed = True
 
-    def failed(self, error: str, *, for_sure: bool = False) -> None:
-        """Note that the last part tried has a bad row in it; ``for_sure`` if it would fail again."""
+    def failed(self, error: str, *, for_sure: bool = False, enough: int = 0, try_again: bool = False) -> None:
+        """Note that the last part tried has a bad row in it, or, with ``try_again``, may have.
+
+        A row that fails alone is condemned when it has done so ``enough`` times, or at once if ``for_sure``.
+        """
         self.error = error
         start, stop = self._open.pop()
+        self._failures += 1
         if self._middle(start, stop) is not None:
+            if try_again and self._failures < self.max_attempts:
+                self._open.append((start, stop))
+                return
+            self._failures = 0
             self._push_halves(start, stop)
             return
-        self._failures += 1
-        if self._failures < self.max_attempts and not for_sure:
+        if self._failures < max(enough, self.max_attempts) and not for_sure:
             self._open.append((start, stop))
             return
         self.bad += [row for row in range(start, stop) if row not in self.known]

@@ -31,7 +31,7 @@ from penstock.schedule.events import (
     WorkerLost,
     WorkerReady,
 )
-from penstock.schedule.failures import batch_failed, kill_overdue, node_lost, search_on, worker_gone, worker_lost
+from penstock.schedule.failures import Death, batch_failed, kill_overdue, node_lost, search_on, worker_gone, worker_lost
 from penstock.schedule.frontier import Frontier
 from penstock.schedule.granting import grant_credit, note_want
 from penstock.schedule.items import (
@@ -107,8 +107,8 @@ class Scheduler(Run):
                 note_ready(self, worker_id)
             case WorkerGone(worker_id):
                 worker_gone(self, worker_id)
-            case WorkerLost(worker_id, reason, step, rows):
-                worker_lost(self, worker_id, reason, step, rows)
+            case WorkerLost(worker_id, reason, step, rows, from_outside):
+                worker_lost(self, worker_id, Death(reason, step, rows, from_outside))
             case CreditWanted(worker_id, batch_id, size):
                 note_want(self, worker_id, batch_id, size)
             case Emitted(worker_id, batch_id, outputs):
@@ -135,6 +135,7 @@ class Scheduler(Run):
             return
         worker, pool = self.workers[worker_id], self.pools[batch.pool]
         worker.tasks_done += 1
+        pool.survived += 1
         worker.first_resident_bytes = worker.first_resident_bytes or resident
         worker.resident_bytes = resident
         end_batch(self, worker)

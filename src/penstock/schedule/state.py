@@ -138,6 +138,8 @@ class Batch:
     # The search for rows that cannot be processed, while there is one, and how many there have been.
     recovery: Recovery | None = None
     fruitless_searches: int = 0
+    # How often its worker was ended by something that need not have been the batch.
+    unexplained_deaths: int = 0
     # How many rows it had at a step of its chain when it first failed there.
     rows_at: dict[int, int] = field(default_factory=dict)
 
@@ -192,6 +194,9 @@ class Pool:
     running: int = 0
     running_since: float = 0.0
     setup_failures: int = 0
+    # How often a worker came through what it was given, and how often it was ended by who knows whom.
+    survived: int = 0
+    unexplained_deaths: int = 0
     last_recycled: float = -inf
 
     def __post_init__(self) -> None:

@@ -68,6 +68,8 @@ from penstock.schedule.state import item_key
 
 _LOOK_AT_MEMORY_EVERY_S = 0.5
 _STOP_PATIENCE_S = 30.0
+# Signals that a process hardly ever sends itself: whoever did need not have meant the task.
+_SENT_BY_OTHERS = {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT}
 # Loaded once in the fork server, so that a new worker begins with them.
 _PRELOAD = ["penstock.backends.local.process", "pyarrow", "penstock.text"]
 _PRELUDES = ("penstock.compat.nemo_curator",)
@@ -299,8 +301,10 @@ class LocalBackend:
         step, rows = self._last_crumb(worker)
         if worker.ending:
             return [*events, WorkerGone(worker.id)]
-        reason = worker.kill_reason or _how_it_ended(worker.process.exitcode)
-        return [*events, WorkerLost(worker.id, reason, step, rows)]
+        exit_code = worker.process.exitcode
+        reason = worker.kill_reason or _how_it_ended(exit_code)
+        from_outside = not worker.kill_reason and exit_code is not None and -exit_code in _SENT_BY_OTHERS
+        return [*events, WorkerLost(worker.id, reason, step, rows, from_outside)]
 
     def _last_crumb(self, worker: LocalWorker) -> tuple[int | None, int]:
         """Return where a worker was when it died: the step of its chain, and the rows there."""

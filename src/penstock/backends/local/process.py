@@ -146,34 +146,32 @@ class _Process:
         start = time.perf_counter()
         self._credit = order.credit
         waited = 0.0
+        outputs: list[Stored] = []
         try:
-            tasks = [load(place) for place in order.places]
-            result = worker.run(tasks, order.selections)
+            for task in worker.stream([load(place) for place in order.places], order.selections):
+                if order.probe or task.task_id in order.already:
+                    continue
+                parts = dump_task(task)
+                size = size_of(parts)
+                spill = order.spill
+                if size > self._credit and not spill:
+                    self._give(order.batch, outputs)
+                    asked_at = time.perf_counter()
+                    spill = self._ask(order.batch, size)
+                    waited += time.perf_counter() - asked_at
+                if not spill:
+                    self._credit -= size
+                outputs.append(self._store(task, parts, size, spill=spill))
+                if len(outputs) >= _GIVE_AT_MOST:
+                    self._give(order.batch, outputs)
         except PenstockError as error:
+            self._give(order.batch, outputs)
+            worker.take_rejections()
             self._send(Failed(order.batch, str(error), worker.take_counters()))
             return
-        outputs: list[Stored] = []
-        for task in () if order.probe else result.outputs:
-            if task.task_id in order.already:
-                continue
-            parts = dump_task(task)
-            size = size_of(parts)
-            spill = order.spill
-            if size > self._credit and not spill:
-                self._give(order.batch, outputs)
-                asked_at = time.perf_counter()
-                spill = self._ask(order.batch, size)
-                waited += time.perf_counter() - asked_at
-            if not spill:
-                self._credit -= size
-            outputs.append(self._store(task, parts, size, spill=spill))
-            if len(outputs) >= _GIVE_AT_MOST:
-                self._give(order.batch, outputs)
-        counters = worker.take_counters()
+        counters, rejections = worker.take_counters(), worker.take_rejections()
         if order.probe:
             counters, rejections = [], []
-        else:
-            rejections = result.rejections
         seconds = time.perf_counter() - start - waited
         self._send(Done(order.batch, tuple(outputs), seconds, self._resident_bytes(), counters, rejections))
 

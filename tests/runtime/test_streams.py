@@ -1,0 +1,141 @@
+"""A stage may give its tasks one by one: each is carried to the end before the next one is asked for."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock import DocumentBatch, InlineExecutor, Pipeline, ProcessingStage, Resources, StreamingExecutor, Task
+from penstock.core.lineage import root_tasks
+from penstock.core.worker_info import NodeInfo, WorkerMetadata
+from penstock.errors import StageError
+from penstock.runtime.worker import Worker
+from penstock.schedule.actions import Selection
+from penstock.testing import ListSource, make_batch, run_stage
+
+
+class Cut(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Gives every document on its own, and notes when."""
+
+    name = "cut"
+
+    def __init__(self, events: list[str] | None = None, fail_at: int | None = None, times: int = 1) -> None:
+        self.events = events if events is not None else []
+        self.fail_at, self.times = fail_at, times
+
+    def process(self, task: DocumentBatch) -> Iterator[DocumentBatch]:
+        for row in range(task.num_items):
+            if row == self.fail_at and self.times > 0:
+                self.times -= 1
+                raise OSError("connection reset")
+            self.events.append(f"cut {row}")
+            yield DocumentBatch(task.dataset_name, task.to_pyarrow().slice(row, 1))
+
+
+class Note(ProcessingStage[DocumentBatch, DocumentBatch]):
+    def __init__(self, events: list[str], batch_size: int = 1) -> None:
+        self.events, self.batch_size = events, batch_size
+
+    def process_batch(self, tasks: list[DocumentBatch]) -> list[DocumentBatch]:
+        self.events.append("note " + " ".join(task.task_id for task in tasks))
+        return tasks
+
+
+def texts(tasks: list[Any]) -> list[str]:
+    return [text for task in tasks for text in task.to_pyarrow()["text"].to_pylist()]
+
+
+def run(steps: list[Any], *tasks: Task[Any], **settings: Any) -> list[Task[Any]]:
+    worker = Worker(steps, **settings)
+    worker.start(NodeInfo("n"), WorkerMetadata("w"))
+    return worker.run(root_tasks(tasks)).outputs
+
+
+def test_each_is_carried_to_the_end_before_the_next_is_asked_for() -> None:
+    events: list[str] = []
+    run([Cut(events), Note(events)], make_batch(["a", "b"]))
+    assert events == ["cut 0", "note 0_0_0", "cut 1", "note 0_0_1"]
+
+
+def test_a_stage_behind_it_that_takes_several_gets_several() -> None:
+    events: list[str] = []
+    run([Cut(events), Note(events, batch_size=2)], make_batch(["a", "b", "c"]))
+    assert events == ["cut 0", "cut 1", "note 0_0_0 0_0_1", "cut 2", "note 0_0_2"]
+
+
+def test_names_and_counts_are_those_of_a_list() -> None:
+    worker = Worker([Cut()])
+    worker.start(NodeInfo("n"), WorkerMetadata("w"))
+    outputs = worker.run(root_tasks([make_batch(["a", "b"]), make_batch(["c"])])).outputs
+    assert [task.task_id for task in outputs] == ["0_0_0", "0_0_1", "0_1_0"]
+    [counters] = worker.counters
+    assert (counters.tasks, counters.items_in, counters.items_out) == (2, 3, 3)
+
+
+def test_nothing_at_all_is_fine() -> None:
+    assert run_stage(Cut(), make_batch([])) == []
+
+
+def test_trouble_on_the_way_begins_again_and_gives_nothing_twice() -> None:
+    outputs = run([Cut(fail_at=2, times=1)], make_batch(["a", "b", "c", "d"]), max_attempts=3)
+    assert texts(outputs) == ["a", "b", "c", "d"]
+
+
+def test_trouble_that_stays_names_the_stage_and_the_task() -> None:
+    with pytest.raises(StageError, match="stage 'cut': process failed on task 0_0: OSError: connection reset"):
+        run([Cut(fail_at=1, times=99)], make_batch(["a", "b"]), max_attempts=3)
+
+
+@pytest.mark.parametrize("step", [0, 1])
+def test_rows_are_counted_over_all_pieces_when_some_are_left_out(step: int) -> None:
+    events: list[str] = []
+    worker = Worker([Cut(events), Note(events)])
+    batch = root_tasks([make_batch(["a", "b", "c", "d"])])
+    assert texts(worker.run(batch, [Selection(step, without=(1, 2))]).outputs) == ["a", "d"]
+    assert texts(worker.run(batch, [Selection(step, 1, 3)]).outputs) == ["b", "c"]
+
+
+def test_trying_a_part_does_not_read_what_comes_after_it() -> None:
+    events: list[str] = []
+    Worker([Cut(events), Note([])]).run(root_tasks([make_batch(["a", "b", "c", "d"])]), [Selection(1, 0, 2)])
+    assert events == ["cut 0", "cut 1"]
+
+
+class Picky(ProcessingStage[DocumentBatch, DocumentBatch]):
+    name = "picky"
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        if "poison" in texts([task]):
+            os.kill(os.getpid(), signal.SIGSEGV)
+        return task
+
+
+def test_a_row_that_kills_the_worker_is_found_among_the_pieces(tmp_path: Path) -> None:
+    documents = [f"good {i}" for i in range(10)]
+    documents[3] = documents[8] = "poison"
+    executor = StreamingExecutor(
+        config={"ignore_failures": True}, cpus=2, run_dir=str(tmp_path), show_progress=False, max_retries=0
+    )
+    results = Pipeline("p", stages=[ListSource([make_batch(documents)]), Cut(), Picky()]).run(executor)
+    assert texts(results or []) == [text for text in documents if text != "poison"]
+    letters = [json.loads(line) for line in (tmp_path / "dead_letters.jsonl").read_text().splitlines()]
+    assert {letter["stage"] for letter in letters} == {"picky"}
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["one pool", "two pools"])
+def test_every_executor_gives_the_same(apart: bool, tmp_path: Path) -> None:
+    behind = Note([]).with_(resources=Resources(cpus=0.5 if apart else 1.0))
+    stages: list[Any] = [ListSource([make_batch(["a", "b", "c"]), make_batch(["d"])]), Cut(), behind]
+    for executor in (
+        InlineExecutor(run_dir=str(tmp_path), show_progress=False),
+        StreamingExecutor(cpus=2, run_dir=str(tmp_path), show_progress=False),
+    ):
+        results = Pipeline("p", stages=stages).run(executor) or []
+        assert texts(results) == ["a", "b", "c", "d"]
+        assert [task.task_id.removeprefix(results[0].task_id[:-2]) for task in results[:3]] == ["_0", "_1", "_2"]
