@@ -58,7 +58,7 @@ class StreamingExecutor:
     ``cpu_allocation_percentage``, ``autoscale_interval_s``). ``memory_budget`` bounds the bytes between stages
     ("4GiB"; default: a share of what is free). ``cpus``, ``gpus``, ``gpu_memory_gb`` are claimed instead of looked up.
     With ``ignore_failures`` a run goes on past rows that cannot be processed, up to ``max_failed`` of them (a count,
-    or a share of all rows).
+    or a share of all rows). ``ledger=False`` keeps no receipts for ``penstock why``.
     """
 
     def __init__(
@@ -75,6 +75,7 @@ class StreamingExecutor:
         gpu_memory_gb: float | None = None,
         run_dir: str | None = None,
         show_progress: bool = True,
+        ledger: bool = True,
     ) -> None:
         self._config = {**_DEFAULTS, **_checked(config or {})}
         self._budget = parse_bytes(memory_budget) if memory_budget is not None else None
@@ -85,6 +86,7 @@ class StreamingExecutor:
         self._claims = (cpus, gpus, gpu_memory_gb)
         self._run_dir = run_dir
         self._show_progress = show_progress
+        self._ledger = ledger
         self.last_summary: RunSummary | None = None
         # The most memory all workers together were seen to use in the last run.
         self.peak_resident = 0
@@ -97,10 +99,11 @@ class StreamingExecutor:
     ) -> list[Task[Any]]:
         """Run the pipeline and return what its last stage gave, in the order of the input."""
         cluster = self._cluster()
-        opened = open_run(pipeline, cluster, initial_tasks, checkpoint_path, self._run_dir)
+        opened = open_run(pipeline, cluster, initial_tasks, checkpoint_path, self._run_dir, ledger=self._ledger)
         run = _StreamingRun(self, opened, cluster)
         try:
             run.run(root_tasks(initial_tasks), given=initial_tasks is not None)
+            opened.tidy()
         except KeyboardInterrupt:
             print(how_to_resume(pipeline.name, run.books.settlement.sources_done, checkpoint_path), file=sys.stderr)
             if opened.output is not None:
@@ -183,6 +186,7 @@ class _StreamingRun:
             max_attempts=self._executor._max_attempts,
             failure_folder=self.books.failure_folder,
             spill_dir=self._executor._spill_dir,
+            ledger=self.opened.ledger,
         )
         try:
             with _interruptible(backend), self._view:

@@ -1,7 +1,8 @@
 """What a worker notes while documents pass through its stages: who was asked, what was said, who is gone since.
 
-A block is the documents of one batch as it came from its reader; inside it a document is known by its row. A stage
-that hands on documents which cannot be matched with those it was given begins a new block, which says who made it.
+A stage that hands on documents which cannot be matched with those it was given begins a new block, which says who made
+it. A block is written when the last of its documents has left the chain, to a file named after the block: the same
+work done again, after a crash or in another worker, gives the same file again.
 """
 
 from __future__ import annotations
@@ -9,28 +10,25 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from penstock.core.documents import DocumentBatch
 from penstock.core.files import FileGroupTask
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.core.verdicts import Verdicts
-from penstock.ledger.following import Rows, follow, has_rows, id_column
-from penstock.ledger.fragment import Fragment, RuleColumn, write_table
+from penstock.ledger.blocks import Block
+from penstock.ledger.following import Rows, follow, has_rows, rows_of
+from penstock.ledger.fragment import write_table
 from penstock.ledger.rules import plain_parameters
 from penstock.storage.atomic import atomic_write
 
 # Travels with a task from parent to child: which block its rows count in.
 BLOCK_KEY = "ledger_block"
-_ALIVE = -1
-_SKIPPED_METADATA = {"source_files", BLOCK_KEY}
+_NO_ROWS: Rows = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -45,230 +43,180 @@ class LedgerOrders:
     text_field: str
 
 
-@dataclass
-class _Block:
-    """The documents of one batch, and what has been said of them in this pool."""
-
-    id: str
-    about: dict[str, Any]
-    rows: Rows
-    # Number of the label that dropped each document.
-    dropped: npt.NDArray[np.int16]
-    rules: dict[str, RuleColumn] = field(default_factory=dict)
-    ids: pa.Array | None = None
-    sizes: npt.NDArray[np.int64] | None = None
-    measured: bool = False
-
-    def positions(self, rows: Rows) -> Rows:
-        """Return where in this block some rows are."""
-        if len(self.rows) and self.rows[-1] - self.rows[0] + 1 == len(self.rows):
-            return rows - self.rows[0]
-        order = np.argsort(self.rows, kind="stable")
-        return order[np.searchsorted(self.rows, rows, sorter=order)]
-
-    def note(self, label: str, verdicts: Verdicts) -> None:
-        """Note what a rule said."""
-        count = len(self.rows)
-        where = self.positions(verdicts.rows)
-        column = self.rules.get(label)
-        if column is None:
-            column = RuleColumn(np.zeros(count, bool), np.zeros(count, bool), None, plain_parameters(verdicts.parameters))
-            self.rules[label] = column
-        column.asked[where] = True
-        column.fails[where] = ~verdicts.kept
-        if verdicts.scores is not None:
-            if column.scores is None:
-                column.scores = np.full(count, np.nan)
-            column.scores[where] = verdicts.scores
-
-
 class Collector:
-    """The ledger of one worker, between two writes."""
+    """The ledger of one worker."""
 
     def __init__(self, orders: LedgerOrders) -> None:
-        self._orders = orders
+        self.orders = orders
+        # Off while a part is only tried, to find out what makes a worker die.
+        self.writes = True
+        self._blocks: dict[str, Block] = {}
         self._labels = [label for step in orders.steps for label in step]
-        self._blocks: dict[str, _Block] = {}
+        numbered = iter(enumerate(self._labels))
+        self.steps = [[next(numbered) for _ in step] for step in orders.steps]
 
     def forget(self) -> None:
-        """Drop what was noted of work that is not going to count."""
+        """Drop what was noted of work that did not come to its end."""
         self._blocks.clear()
 
-    def before(self, step: int, tasks: Sequence[Task[Any]]) -> list[Task[Any]]:
-        """Look at what a step is given, and return copies: the stage may change its input in place."""
+    def begin(self, number: int, tasks: Sequence[Task[Any]]) -> Passage:
+        """Look at what a step is given, before the stage may change it."""
         for task in tasks:
-            if isinstance(task, DocumentBatch) and task.task_id and not self._known(task):
-                self._begin(task, None, {})
-        return [copy.copy(task) for task in tasks]
+            if isinstance(task, DocumentBatch) and self.block_of(task) is None:
+                self.open_block(task, None)
+        return Passage(self, number, [copy.copy(task) for task in tasks])
 
-    def after(
-        self,
-        step: int,
-        stage: ProcessingStage[Any, Any],
-        given: Sequence[Task[Any]],
-        outputs: Sequence[Task[Any]],
-        verdicts: Sequence[Verdicts],
-    ) -> None:
-        """Note what a step made of its input."""
-        documents = [task for task in given if isinstance(task, DocumentBatch) and self._known(task)]
-        for task in documents:
-            self._measure(task)
-        self._note(step, documents, verdicts)
-        survivors: dict[str, list[Rows]] = {}
-        rebuilt: set[str] = set()
-        for output in outputs:
-            parent = _parent(output, given)
-            if isinstance(output, DocumentBatch):
-                block = self._follow(step, parent, output)
-                survivors.setdefault(block.id, []).append(_rows(output))
-                if isinstance(parent, DocumentBatch) and block.id != parent._metadata.get(BLOCK_KEY):
-                    rebuilt.add(parent._metadata[BLOCK_KEY])
-                self._measure_new_ids(block, output)
-        for task in documents:
-            block = self._blocks[task._metadata[BLOCK_KEY]]
-            if block.id in rebuilt:
-                block.about["remade_by"] = self._orders.steps[step][-1]
-                continue
-            children = [output for output in outputs if _descends(output, task)]
-            if children and not any(isinstance(child, DocumentBatch) for child in children):
-                self._left_as_something_else(step, stage, block, task, children)
-                continue
-            self._mark_dropped(step, block, _rows(task), survivors.get(block.id, []))
+    def left_out(self, number: int, before: Sequence[Task[Any]], after: Sequence[Task[Any]]) -> None:
+        """Note documents that are kept from a step because it dies of them."""
+        remaining = {task.task_id: task for task in after}
+        for task in before:
+            if isinstance(task, DocumentBatch) and (block := self.block_of(task)) is not None and has_rows(task):
+                rest = remaining.get(task.task_id)
+                kept = rows_of(rest) if isinstance(rest, DocumentBatch) else _NO_ROWS
+                self._note_failures(number, block, np.setdiff1d(rows_of(task), kept))
 
-    def failed(self, step: int, task: Task[Any], position: int) -> None:
+    def failed(self, number: int, task: Task[Any], position: int) -> None:
         """Note a document that a stage cannot process."""
-        if isinstance(task, DocumentBatch) and self._known(task) and has_rows(task):
-            failures = self._blocks[task._metadata[BLOCK_KEY]].about.setdefault("failed", {})
-            failures.setdefault(self._orders.steps[step][0], []).append(int(_rows(task)[position]))
+        if isinstance(task, DocumentBatch) and (block := self.block_of(task)) is not None and has_rows(task):
+            self._note_failures(number, block, rows_of(task)[[position]])
+
+    def write_complete(self) -> None:
+        """Write the blocks of which nothing is on its way any more."""
+        for block in [block for block in self._blocks.values() if block.is_complete]:
+            self._write(block)
 
     def write(self) -> None:
-        """Write a file for each block, named after it: the same work done again gives the same file again."""
-        for block in self._blocks.values():
-            if not len(block.rows):
-                continue
-            name = hashlib.sha256(f"{block.id}|{self._orders.pool}".encode()).hexdigest()[:20]
-            with atomic_write(f"{self._orders.folder}/{name}.parquet", durable=False) as stream:
-                write_table(self._fragment(block).to_table(), stream)
-        self._blocks.clear()
+        """Write what is left: everything has come to its end."""
+        for block in list(self._blocks.values()):
+            self._write(block)
 
-    # -- blocks --------------------------------------------------------------------------------------------
+    def block_of(self, task: Task[Any]) -> Block | None:
+        """Return the block that the rows of a task count in."""
+        return self._blocks.get(task._metadata.get(BLOCK_KEY, ""))
 
-    def _known(self, task: Task[Any]) -> bool:
-        return task._metadata.get(BLOCK_KEY) in self._blocks
-
-    def _begin(self, batch: DocumentBatch, source: Task[Any] | None, about: dict[str, Any]) -> _Block:
-        """Open the block of a batch: as it comes from a reader, or as it arrives from an earlier pool."""
-        block_id = batch._metadata.get(BLOCK_KEY)
-        if block_id is None or about:
-            block_id = batch.task_id if not about else f"{batch.task_id}@{about['made_by']}"
-            batch._metadata = {**batch._metadata, BLOCK_KEY: block_id}
-            about = {**_source(batch, source), **about}
-        if not has_rows(batch):
-            batch.source_rows = np.arange(batch.num_items)
-        rows = _rows(batch)
-        about = {"order": list(batch._order), **about}
-        block = _Block(block_id, about, rows, np.full(len(rows), _ALIVE, np.int16))
-        self._blocks[block_id] = block
+    def open_block(self, batch: DocumentBatch, source: Task[Any] | None, made_by: str = "", parent: str = "") -> Block:
+        """Open the block of a batch: fresh from its reader or from the stage that made it, or from an earlier pool."""
+        name = batch._metadata.get(BLOCK_KEY)
+        about: dict[str, Any] = {"task": batch.task_id, "pool": self.orders.pool}
+        if name is None or made_by or not has_rows(batch):
+            name = f"{batch.task_id}@{made_by}" if made_by else batch.task_id
+            batch._metadata = {**batch._metadata, BLOCK_KEY: name}
+            about |= _source(batch, source)
+            about |= {"made_by": made_by, "from_block": parent} if made_by else {}
+            if made_by or not has_rows(batch):
+                batch.source_rows = np.arange(batch.num_items)
+        block = self._blocks[name] = Block(name, about, rows_of(batch))
         return block
 
-    def _follow(self, step: int, parent: Task[Any] | None, output: DocumentBatch) -> _Block:
-        """Find the block of an output, or begin one."""
-        if not isinstance(parent, DocumentBatch) or not self._known(parent):
-            return self._begin(output, parent, {})
-        block = self._blocks[parent._metadata[BLOCK_KEY]]
+    def _note_failures(self, number: int, block: Block, rows: Rows) -> None:
+        if len(rows):
+            failures = block.about.setdefault("failed", {})
+            failures.setdefault(self.orders.steps[number][0], []).extend(rows.tolist())
+            block.drop(rows, self.steps[number][:1])
+
+    def _write(self, block: Block) -> None:
+        del self._blocks[block.id]
+        if not self.writes or not len(block.rows):
+            return
+        name = hashlib.sha256(f"{block.about['task']}|{block.id}|{self.orders.pool}".encode()).hexdigest()[:20]
+        with atomic_write(f"{self.orders.folder}/{name}.parquet", durable=False) as stream:
+            write_table(block.to_fragment(self._labels).to_table(), stream)
+
+
+class Passage:
+    """One step at work on some tasks."""
+
+    def __init__(self, collector: Collector, number: int, given: list[Task[Any]]) -> None:
+        self._collector = collector
+        self._number = number
+        self._given = given
+        self._labels = collector.orders.steps[number]
+        self._documents = [task for task in given if isinstance(task, DocumentBatch)]
+        self._survivors: dict[str, list[Rows]] = {}
+        self._remade: set[str] = set()
+        self._others: list[Task[Any]] = []
+
+    def gave(self, outputs: Sequence[Task[Any]], verdicts: Sequence[Verdicts]) -> None:
+        """Note what the step has made, all of it or a piece."""
+        for task in self._documents:
+            if (block := self._collector.block_of(task)) is not None:
+                # Now, when the columns have been read for the stage's own sake.
+                block.measure(task, self._collector.orders.id_fields, self._collector.orders.text_field)
+        self._note(verdicts)
+        is_last = self._number + 1 == len(self._collector.orders.steps)
+        for output in outputs:
+            if not isinstance(output, DocumentBatch):
+                self._others.append(output)
+                continue
+            block = self._follow(output)
+            if block.measured:
+                block.take_ids(output, self._collector.orders.id_fields)
+            self._survivors.setdefault(block.id, []).append(rows_of(output))
+            if is_last:
+                block.measure(output, self._collector.orders.id_fields, self._collector.orders.text_field)
+                block.leave(rows_of(output))
+
+    def end(self, stage: ProcessingStage[Any, Any]) -> None:
+        """Note what became of the documents that did not come out."""
+        for task in self._documents:
+            block = self._collector.block_of(task)
+            if block is None or not has_rows(task):
+                continue
+            if block.id in self._remade:
+                block.about["remade_by"] = self._labels[-1]
+                block.leave(rows_of(task))
+            elif others := [output for output in self._others if _descends(output, task)]:
+                self._became(stage, block, task, others)
+            else:
+                survivors = self._survivors.get(block.id, [])
+                gone = np.setdiff1d(rows_of(task), np.concatenate(survivors) if survivors else _NO_ROWS)
+                if len(gone):
+                    block.drop(gone, self._collector.steps[self._number])
+        self._collector.write_complete()
+
+    def _follow(self, output: DocumentBatch) -> Block:
+        """Return the block of an output; one that cannot be followed begins a new one."""
+        parent = next((task for task in self._given if _descends(output, task)), None)
+        block = self._collector.block_of(parent) if isinstance(parent, DocumentBatch) else None
+        if not isinstance(parent, DocumentBatch) or block is None:
+            if parent is None and self._documents:  # made of several batches together
+                self._remade.update(task._metadata.get(BLOCK_KEY, "") for task in self._documents)
+                return self._collector.open_block(output, None, self._labels[-1])
+            return self._collector.open_block(output, parent)
         if output._metadata.get(BLOCK_KEY) == block.id and has_rows(output):
             return block
-        positions = follow(parent, output, self._orders.id_fields)
+        positions = follow(parent, output, self._collector.orders.id_fields) if has_rows(parent) else None
         if positions is None:
-            return self._begin(output, parent, {"made_by": self._orders.steps[step][-1], "from_block": block.id})
-        output.source_rows = _rows(parent)[positions]
-        output._metadata = {**output._metadata, BLOCK_KEY: block.id}
+            self._remade.add(block.id)
+            return self._collector.open_block(output, None, self._labels[-1], block.id)
+        output.source_rows = rows_of(parent)[positions]
         return block
 
-    def _measure(self, batch: DocumentBatch) -> None:
-        """Take the ids and sizes of new documents: now, when their columns have been read for the stage's own sake."""
-        block = self._blocks[batch._metadata[BLOCK_KEY]]
-        if block.measured or batch.num_items != len(block.rows):
-            return
-        block.measured = True
-        self._measure_new_ids(block, batch)
-        if self._orders.text_field in batch.get_columns():
-            texts = batch.column(self._orders.text_field)
-            if pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type):
-                lengths = pc.fill_null(pc.binary_length(texts), 0)
-                block.sizes = lengths.to_numpy().astype(np.int64)
-
-    def _measure_new_ids(self, block: _Block, batch: DocumentBatch) -> None:
-        """Take the ids of documents that had none, if a batch has some."""
-        name = id_column(batch, self._orders.id_fields) if block.ids is None else None
-        if name is None or not (block.measured or batch.num_items == len(block.rows)) or not batch.num_items:
-            return
-        ids = batch.column(name).combine_chunks()
-        where = np.full(len(block.rows), -1, np.int64)
-        where[block.positions(_rows(batch))] = np.arange(batch.num_items)
-        block.ids = ids.cast(pa.string()).take(pa.array(where, mask=where < 0))
-
-    def _fragment(self, block: _Block) -> Fragment:
-        labels = pa.array(self._labels, pa.string())
-        dropped_by = labels.take(pa.array(block.dropped, mask=block.dropped == _ALIVE))
-        return Fragment(block.id, block.about, block.rows, dropped_by, block.rules, block.ids, block.sizes)
-
-    # -- verdicts ------------------------------------------------------------------------------------------
-
-    def _note(self, step: int, documents: Sequence[DocumentBatch], verdicts: Sequence[Verdicts]) -> None:
-        """Give each verdict to the batch it is about: stages speak of their tasks in order."""
-        said: dict[str, dict[str, int]] = {task.task_id: {} for task in documents}
-        labels = self._orders.steps[step]
+    def _note(self, verdicts: Sequence[Verdicts]) -> None:
+        """Give each verdict to the batch it is about: a stage speaks of its tasks in order."""
+        times: dict[tuple[str, str], int] = {}
         current = 0
         for verdict in verdicts:
-            while current < len(documents) and not _is_about(verdict, documents[current]):
-                current += 1
-            if current == len(documents):
-                current = next((i for i, task in enumerate(documents) if _is_about(verdict, task)), current)
-                if current == len(documents):
-                    continue
-            task = documents[current]
-            times = said[task.task_id][verdict.name] = said[task.task_id].get(verdict.name, 0) + 1
-            label = _label(verdict.name, times, labels)
-            self._blocks[task._metadata[BLOCK_KEY]].note(label, verdict)
+            order = [*range(current, len(self._documents)), *range(current)]
+            current = next((i for i in order if _is_about(verdict, self._documents[i])), current)
+            task = self._documents[current] if self._documents else None
+            block = self._collector.block_of(task) if task is not None and _is_about(verdict, task) else None
+            if block is not None:
+                turn = times[block.id, verdict.name] = times.get((block.id, verdict.name), 0) + 1
+                block.note(_label(verdict.name, turn, self._labels), verdict)
 
-    def _mark_dropped(self, step: int, block: _Block, before: Rows, after: Sequence[Rows]) -> None:
-        gone = np.zeros(len(block.rows), bool)
-        gone[block.positions(before)] = True
-        for rows in after:
-            gone[block.positions(rows)] = False
-        gone &= block.dropped == _ALIVE
-        if not gone.any():
-            return
-        first = self._labels.index(self._orders.steps[step][0])
-        for number, label in enumerate(self._orders.steps[step], start=first):
-            if label in block.rules:
-                here = gone & block.rules[label].fails
-                block.dropped[here] = number
-                gone &= ~here
-        block.dropped[gone] = first  # it says nothing of its reasons
-
-    def _left_as_something_else(
-        self,
-        step: int,
-        stage: ProcessingStage[Any, Any],
-        block: _Block,
-        task: DocumentBatch,
-        children: Iterable[Task[Any]],
+    def _became(
+        self, stage: ProcessingStage[Any, Any], block: Block, task: DocumentBatch, others: Iterable[Task[Any]]
     ) -> None:
         """Note where documents were written, or which stage made something other than documents of them."""
-        files = [path for child in children if isinstance(child, FileGroupTask) for path in child.data]
+        block.leave(rows_of(task))
+        files = [path for other in others if isinstance(other, FileGroupTask) for path in other.data]
         if stage.writes_to() is None or not files:
-            block.about["remade_by"] = self._orders.steps[step][-1]
+            block.about["remade_by"] = self._labels[-1]
             return
-        written = block.about.setdefault("written", [])
-        whole = task.num_items == int((block.dropped == _ALIVE).sum())
-        written.append({"files": files} if whole else {"files": files, "rows": _rows(task).tolist()})
-
-
-def _rows(batch: DocumentBatch) -> Rows:
-    assert batch.source_rows is not None
-    return batch.source_rows
+        whole = task.num_items == block.alive
+        written = {"files": files} if whole else {"files": files, "rows": rows_of(task).tolist()}
+        block.about.setdefault("written", []).append(written)
 
 
 def _is_about(verdict: Verdicts, task: DocumentBatch) -> bool:
@@ -276,37 +224,27 @@ def _is_about(verdict: Verdicts, task: DocumentBatch) -> bool:
     return rows is not None and (verdict.rows is rows or bool(np.isin(verdict.rows, rows).all()))
 
 
-def _label(name: str, times: int, labels: Sequence[str]) -> str:
+def _label(name: str, turn: int, labels: Sequence[str]) -> str:
     """Return the label of the rule that spoke: of several of one name the one whose turn it is."""
-    of_that_name = [label for label in labels if label.split("#")[0] == name]
-    if times <= len(of_that_name):
-        return of_that_name[times - 1]
-    # One stage of several rules: "gopher/word_count".
-    return labels[0] if len(labels) == 1 and name == labels[0] else f"{labels[0]}/{name}"
+    same_name = [label for label in labels if label.split("#")[0] == name]
+    # A stage of several rules is one stage to its worker: "gopher/word_count".
+    return same_name[min(turn, len(same_name)) - 1] if same_name else f"{labels[0]}/{name}"
 
 
 def _descends(output: Task[Any], parent: Task[Any]) -> bool:
     return output.task_id == parent.task_id or output.task_id.startswith(f"{parent.task_id}_")
 
 
-def _parent(output: Task[Any], given: Sequence[Task[Any]]) -> Task[Any] | None:
-    """Return what an output was made from; None where that is several tasks together."""
-    return next((task for task in given if _descends(output, task)), None) if given else None
-
-
 def _source(batch: DocumentBatch, source: Task[Any] | None) -> dict[str, Any]:
     """Say where a batch was read from, so that it can be read again."""
-    about: dict[str, Any] = {"files": list(batch._metadata.get("source_files", [])), "task": batch.task_id}
+    about: dict[str, Any] = {"files": list(batch._metadata.get("source_files", []))}
     if isinstance(source, FileGroupTask):
+        metadata = plain_parameters({key: value for key, value in source._metadata.items() if key != BLOCK_KEY})
         about["read"] = {
             "data": list(source.data),
             "dataset_name": source.dataset_name,
             "task_id": source.task_id,
             "reader_config": plain_parameters(source.reader_config),
-            "metadata": {
-                key: value
-                for key, value in plain_parameters(source._metadata).items()
-                if key not in _SKIPPED_METADATA
-            },
+            "metadata": metadata,
         }
     return about

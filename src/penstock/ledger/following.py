@@ -1,4 +1,4 @@
-"""Following documents through a stage that does not say which is which: by id, by pandas index, by what is unchanged."""
+"""Following documents through a stage that does not say which is which: by id, by pandas index, by equal columns."""
 
 from __future__ import annotations
 
@@ -24,6 +24,12 @@ def id_column(batch: DocumentBatch, id_fields: Sequence[str]) -> str | None:
 def has_rows(batch: DocumentBatch) -> bool:
     """Tell whether a batch still says which documents it holds; a stage may have changed the data under it."""
     return batch.source_rows is not None and len(batch.source_rows) == batch.num_items
+
+
+def rows_of(batch: DocumentBatch) -> Rows:
+    """Return which documents a batch holds, where that is known."""
+    assert batch.source_rows is not None
+    return batch.source_rows
 
 
 def follow(before: DocumentBatch, after: DocumentBatch, id_fields: Sequence[str]) -> Rows | None:

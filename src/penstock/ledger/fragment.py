@@ -124,5 +124,4 @@ def write_table(table: pa.Table, stream: IO[bytes]) -> None:
         use_dictionary=[name for name in table.column_names if not name.startswith(SCORE) and name not in (ROW, ID)],
         column_encoding={ROW: "DELTA_BINARY_PACKED"},
         write_statistics=[BLOCK, ID],
-        store_schema=False,
     )

@@ -11,6 +11,7 @@ from penstock.core.cluster import Cluster
 from penstock.core.pipeline import Pipeline
 from penstock.core.task import Task
 from penstock.errors import OutputError, PlanError
+from penstock.ledger.keeping import KeptLedger, clear_ledger, open_ledger
 from penstock.plan.plan import Plan
 from penstock.runtime.fingerprint import fingerprint
 from penstock.runtime.planning import plan_pipeline
@@ -29,12 +30,19 @@ class OpenRun:
     output: str | None
     # Whether the run folder was chosen by the user, so that it is written even if there is little to say.
     folder_asked_for: bool
+    # Where workers note what was decided of each document; None: nobody wants to know.
+    ledger: KeptLedger | None = None
 
     def close(self) -> None:
         """Close the files."""
         self.folder.close()
         if self.journal is not None:
             self.journal.close()
+
+    def tidy(self) -> None:
+        """Put in order what the workers wrote, once all of them are done."""
+        if self.ledger is not None:
+            self.ledger.tidy()
 
     @property
     def has_something_to_say(self) -> bool:
@@ -48,6 +56,8 @@ def open_run(
     initial_tasks: Sequence[Task[Any]] | None,
     checkpoint_path: str | Path | None,
     run_dir: str | None,
+    *,
+    ledger: bool = True,
 ) -> OpenRun:
     """Plan a run and open what it writes to; raise before anything was touched if it cannot run."""
     plan = plan_pipeline(pipeline, cluster, initial_tasks, with_checkpoint=checkpoint_path is not None)
@@ -57,8 +67,13 @@ def open_run(
     folder = RunFolder(run_dir) if run_dir else beside_output(output, pipeline.name)
     run = OpenRun(plan, journal, folder, output, bool(run_dir))
     try:
-        _before_run(plan, resuming=journal is not None and journal.resumed)
+        resuming = journal is not None and journal.resumed
+        _before_run(plan, resuming=resuming)
         folder.clear()
+        if ledger and run.has_something_to_say:
+            run.ledger = open_ledger(folder.path, plan, output, resuming=resuming)
+        elif not resuming:
+            clear_ledger(folder.path)
     except BaseException:
         run.close()
         raise

@@ -17,6 +17,7 @@ from penstock.core.counters import PartCount
 from penstock.core.documents import DocumentBatch
 from penstock.core.json_column import is_json
 from penstock.core.stage import ProcessingStage, Spec
+from penstock.core.verdicts import Verdicts
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
 from penstock.errors import StageError
 from penstock.text.filters.document_filter import DocumentFilter
@@ -94,11 +95,14 @@ class ScoreFilter(ProcessingStage[DocumentBatch, DocumentBatch]):
                 column = scores.setdefault(rule.score_field, np.full(table.num_rows, None, dtype=object))
                 column[alive] = scored
             self._count(alive, passed, sizes, time.perf_counter() - start)
+            self._record(rule, task, alive, passed, scored)
             alive = passed
         kept = table if len(alive) == table.num_rows else table.take(pa.array(alive))
         for name, column in scores.items():
             kept = _with_column(kept, name, pa.array(column[alive].tolist()))
-        return DocumentBatch(task.dataset_name, kept)
+        result = task.select(alive)
+        result.data = kept
+        return result
 
     def inputs(self) -> Spec:
         """Return the text columns."""
@@ -131,6 +135,10 @@ class ScoreFilter(ProcessingStage[DocumentBatch, DocumentBatch]):
         """Return one stage per filter."""
         return [self] if len(self.rules) == 1 else [_of_rules([rule]) for rule in self.rules]
 
+    def decider(self) -> tuple[DocumentFilter, bool] | None:
+        """Return the filter, if there is only one."""
+        return (self.rules[0].filter, self.rules[0].invert) if len(self.rules) == 1 else None
+
     def take_part_counts(self) -> list[PartCount]:
         """Return what each filter did since last asked."""
         taken: list[PartCount] = self.__dict__.pop("_part_counts", [])
@@ -139,6 +147,13 @@ class ScoreFilter(ProcessingStage[DocumentBatch, DocumentBatch]):
     def _count(self, alive: Rows, passed: Rows, sizes: npt.NDArray[np.float64], seconds: float) -> None:
         count = PartCount(len(alive), len(passed), seconds, int(sizes[alive].sum()), int(sizes[passed].sum()))
         self.__dict__.setdefault("_part_counts", []).append(count)
+
+    def _record(self, rule: Rule, task: DocumentBatch, alive: Rows, passed: Rows, scored: list[Any]) -> None:
+        if self._keeps_ledger and task.source_rows is not None:
+            numbers = scored and isinstance(scored[0], int | float)
+            scores = np.array(scored, np.float64) if numbers else None
+            rows = task.source_rows[alive]
+            self.record(Verdicts(rule.name, rows, np.isin(alive, passed), scores, vars(rule.filter)))
 
     def _named_rules(self) -> list[Rule]:
         """Return the rules; a single one under the name the user gave the stage with ``with_(name=…)``."""

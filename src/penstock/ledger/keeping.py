@@ -1,0 +1,115 @@
+"""The ledger of a run as its driver sees it: opened before the first worker starts, tidied up after the last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from penstock.ledger.collector import LedgerOrders
+from penstock.ledger.fragment import METADATA, describe, write_table
+from penstock.ledger.rules import Rules, rules_of, write_rules
+from penstock.plan.plan import Plan
+from penstock.storage.atomic import atomic_write
+from penstock.storage.filesystem import filesystem_of, open_input
+
+FOLDER_NAME = "ledger"
+ID_FIELDS = ("id", "url", "_curator_dedup_id", "doc_id", "document_id", "uuid")
+_DEFAULT_TEXT_FIELD = "text"
+
+# Pieces smaller than this are put together until there is that much: a million small tasks leave no million files.
+_ENOUGH_BYTES = 1 << 20
+_MOST_PIECES = 2000
+
+
+class KeptLedger:
+    """Where the workers of a run keep their ledger."""
+
+    def __init__(self, folder: str, rules: Rules) -> None:
+        self.folder = folder
+        self._rules = rules
+
+    def orders(self, pool: int) -> LedgerOrders:
+        """Return what the workers of a pool have to know."""
+        text_field = next((stage.text_field for stage in self._rules.stages if stage.text_field), _DEFAULT_TEXT_FIELD)
+        return LedgerOrders(self.folder, pool, self._rules.steps[pool], self._rules.id_fields, text_field)
+
+    def tidy(self) -> None:
+        """Put small pieces together, in the order of their names; a crash on the way leaves every document there."""
+        import pyarrow.parquet as pq
+
+        filesystem, folder = filesystem_of(self.folder)
+        for group in _groups(_pieces(self.folder)):
+            tables = []
+            for name in group:
+                with open_input(f"{self.folder}/{name}") as stream:
+                    tables.append(pq.read_table(stream))
+            for number, alike in enumerate(_alike(tables)):
+                with atomic_write(f"{self.folder}/{_merged_name(group, number)}", durable=False) as stream:
+                    write_table(_merged(alike), stream)
+            for name in group:
+                filesystem.rm(f"{folder}/{name}")
+
+
+def open_ledger(
+    run_folder: str, plan: Plan, output: str | None, *, resuming: bool, id_fields: Sequence[str] = ID_FIELDS
+) -> KeptLedger:
+    """Begin a ledger: what an earlier run left is removed, unless this one goes on where that one stopped."""
+    folder = f"{run_folder}/{FOLDER_NAME}"
+    if not resuming:
+        clear_ledger(run_folder)
+    rules = rules_of(plan, output, id_fields)
+    write_rules(folder, rules)
+    return KeptLedger(folder, rules)
+
+
+def clear_ledger(run_folder: str) -> None:
+    """Remove the ledger of an earlier run, so that nothing old is taken for new."""
+    filesystem, name = filesystem_of(f"{run_folder}/{FOLDER_NAME}")
+    if filesystem.exists(name):
+        filesystem.rm(name, recursive=True)
+
+
+def _pieces(folder: str) -> list[tuple[str, int]]:
+    """Return names and sizes of what workers wrote, in order; what was put together before has a dash in its name."""
+    filesystem, name = filesystem_of(folder)
+    found = [(entry["name"].rpartition("/")[2], int(entry["size"])) for entry in filesystem.ls(name, detail=True)]
+    return sorted((piece, size) for piece, size in found if piece.endswith(".parquet") and "-" not in piece)
+
+
+def _groups(pieces: Sequence[tuple[str, int]]) -> Iterator[list[str]]:
+    """Group small pieces; of a single one nothing is gained."""
+    group: list[str] = []
+    total = 0
+    for piece, size in pieces:
+        if size >= _ENOUGH_BYTES:
+            continue
+        group.append(piece)
+        total += size
+        if total >= _ENOUGH_BYTES or len(group) >= _MOST_PIECES:
+            yield group
+            group, total = [], 0
+    if len(group) > 1:
+        yield group
+
+
+def _merged_name(group: Sequence[str], number: int) -> str:
+    return f"{group[0].removesuffix('.parquet')}-{number}.parquet"
+
+
+def _alike(tables: Sequence[pa.Table]) -> list[list[pa.Table]]:
+    """Sort tables by their rules: bits mean the same only where those are the same."""
+    kinds: dict[tuple[str, ...], list[pa.Table]] = {}
+    for table in tables:
+        kinds.setdefault(tuple(describe(table.schema)["rules"]), []).append(table)
+    return list(kinds.values())
+
+
+def _merged(tables: Sequence[pa.Table]) -> pa.Table:
+    import json
+
+    described = [describe(table.schema) for table in tables]
+    blocks = {name: about for one in described for name, about in one["blocks"].items()}
+    whole = pa.concat_tables([table.replace_schema_metadata(None) for table in tables], promote_options="permissive")
+    body = json.dumps({"rules": described[0]["rules"], "blocks": blocks}, ensure_ascii=False)
+    return whole.replace_schema_metadata({METADATA: body})
