@@ -54,10 +54,10 @@ class Block:
     def positions(self, rows: Rows) -> Rows:
         """Return where in this block some rows are."""
         if len(self.rows) and self.rows[-1] - self.rows[0] + 1 == len(self.rows):
-            found: Rows = rows - self.rows[0]
-            return found
+            offset: np.int64 = self.rows[0]
+            return rows - offset
         order = np.argsort(self.rows, kind="stable")
-        found = order[np.searchsorted(self.rows, rows, sorter=order)]
+        found: Rows = order[np.searchsorted(self.rows, rows, sorter=order)]
         return found
 
     def note(self, label: str, verdicts: Verdicts) -> None:

@@ -71,6 +71,7 @@ class Collector:
         remaining = {task.task_id: task for task in after}
         for task in before:
             if isinstance(task, DocumentBatch) and (block := self.block_of(task)) is not None and has_rows(task):
+                block.measure(task, self.orders.id_fields, self.orders.text_field)
                 rest = remaining.get(task.task_id)
                 kept = rows_of(rest) if isinstance(rest, DocumentBatch) else _NO_ROWS
                 self._note_failures(number, block, np.setdiff1d(rows_of(task), kept))
@@ -94,14 +95,16 @@ class Collector:
         """Return the block that the rows of a task count in."""
         return self._blocks.get(task._metadata.get(BLOCK_KEY, ""))
 
-    def open_block(self, batch: DocumentBatch, source: Task[Any] | None, made_by: str = "", parent: str = "") -> Block:
+    def open_block(
+        self, batch: DocumentBatch, source: Task[Any] | None, made_by: str = "", parent: str = "", read_by: str = ""
+    ) -> Block:
         """Open the block of a batch: fresh from its reader or from the stage that made it, or from an earlier pool."""
         name = batch._metadata.get(BLOCK_KEY)
         about: dict[str, Any] = {"task": batch.task_id, "pool": self.orders.pool}
         if name is None or made_by or not has_rows(batch):
             name = f"{batch.task_id}@{made_by}" if made_by else batch.task_id
             batch._metadata = {**batch._metadata, BLOCK_KEY: name}
-            about |= _source(batch, source)
+            about |= _source(batch, source, read_by)
             about |= {"made_by": made_by, "from_block": parent} if made_by else {}
             if made_by or not has_rows(batch):
                 batch.source_rows = np.arange(batch.num_items)
@@ -182,7 +185,7 @@ class Passage:
             if parent is None and self._documents:  # made of several batches together
                 self._remade.update(task._metadata.get(BLOCK_KEY, "") for task in self._documents)
                 return self._collector.open_block(output, None, self._labels[-1])
-            return self._collector.open_block(output, parent)
+            return self._collector.open_block(output, parent, read_by=self._labels[0])
         if output._metadata.get(BLOCK_KEY) == block.id and has_rows(output):
             return block
         positions = follow(parent, output, self._collector.orders.id_fields) if has_rows(parent) else None
@@ -235,12 +238,13 @@ def _descends(output: Task[Any], parent: Task[Any]) -> bool:
     return output.task_id == parent.task_id or output.task_id.startswith(f"{parent.task_id}_")
 
 
-def _source(batch: DocumentBatch, source: Task[Any] | None) -> dict[str, Any]:
+def _source(batch: DocumentBatch, source: Task[Any] | None, read_by: str) -> dict[str, Any]:
     """Say where a batch was read from, so that it can be read again."""
     about: dict[str, Any] = {"files": list(batch._metadata.get("source_files", []))}
     if isinstance(source, FileGroupTask):
         metadata = plain_parameters({key: value for key, value in source._metadata.items() if key != BLOCK_KEY})
         about["read"] = {
+            "by": read_by,
             "data": list(source.data),
             "dataset_name": source.dataset_name,
             "task_id": source.task_id,

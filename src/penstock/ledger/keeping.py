@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -98,16 +100,16 @@ def _merged_name(group: Sequence[str], number: int) -> str:
 
 
 def _alike(tables: Sequence[pa.Table]) -> list[list[pa.Table]]:
-    """Sort tables by their rules: bits mean the same only where those are the same."""
-    kinds: dict[tuple[str, ...], list[pa.Table]] = {}
+    """Sort tables by pool and rules: bits mean the same only where those are the same."""
+    kinds: dict[tuple[Any, ...], list[pa.Table]] = {}
     for table in tables:
-        kinds.setdefault(tuple(describe(table.schema)["rules"]), []).append(table)
+        described = describe(table.schema)
+        pool = max(about["pool"] for about in described["blocks"].values())
+        kinds.setdefault((pool, *described["rules"]), []).append(table)
     return list(kinds.values())
 
 
 def _merged(tables: Sequence[pa.Table]) -> pa.Table:
-    import json
-
     described = [describe(table.schema) for table in tables]
     blocks = {name: about for one in described for name, about in one["blocks"].items()}
     whole = pa.concat_tables([table.replace_schema_metadata(None) for table in tables], promote_options="permissive")
