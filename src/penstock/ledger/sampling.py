@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import heapq
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +28,14 @@ class Sample:
     bytes: int
 
 
+class Drawn(NamedTuple):
+    """A document with what decides whether it is among the first."""
+
+    distance: float
+    chance: int
+    sample: Sample
+
+
 def dropped_sample(ledger: Ledger, rule: str, count: int, near: float | None = None) -> list[Sample]:
     """Return documents that a stage dropped; with ``near`` those whose score is closest to what it keeps."""
     labels = ledger.rules.labels
@@ -34,7 +44,7 @@ def dropped_sample(ledger: Ledger, rule: str, count: int, near: float | None = N
         raise InputError(f"no stage '{rule}' in this run; it has {', '.join(dropping)}.{suggestion(rule, labels)}")
     number = labels.index(rule)
     bounds = _kept_scores(ledger, rule) if near is not None else None
-    drawn: list[tuple[float, int, Sample]] = []
+    drawn: list[Drawn] = []
     for decisions in ledger.shards():
         chosen = decisions.dropped == number
         scores = decisions.scores(rule)
@@ -42,8 +52,8 @@ def dropped_sample(ledger: Ledger, rule: str, count: int, near: float | None = N
         if bounds is not None and near is not None:
             distance = np.maximum(np.maximum(bounds[0] - scores, scores - bounds[1]), 0)
             chosen &= distance <= near
-        drawn += _draw(decisions, chosen, count, distance, scores)
-    return [sample for _, _, sample in heapq.nsmallest(count, drawn, key=lambda one: one[:2])]
+        drawn += draw(decisions, chosen, count, distance, scores)
+    return [one.sample for one in first_drawn(drawn, count)]
 
 
 def kept_sample(ledger: Ledger, count: int) -> list[Sample]:
@@ -51,24 +61,24 @@ def kept_sample(ledger: Ledger, count: int) -> list[Sample]:
     drawn = [
         one
         for decisions in ledger.shards()
-        for one in _draw(decisions, (decisions.dropped == KEPT) & ~decisions.remade(), count)
+        for one in draw(decisions, (decisions.dropped == KEPT) & ~decisions.remade(), count)
     ]
-    return [sample for _, _, sample in heapq.nsmallest(count, drawn, key=lambda one: one[:2])]
+    return [one.sample for one in first_drawn(drawn, count)]
 
 
-def draw(decisions: Decisions, chosen: Flags, count: int) -> list[Sample]:
-    """Return some of the chosen documents."""
-    return [sample for _, _, sample in _draw(decisions, chosen, count)]
+def first_drawn(drawn: Sequence[Drawn], count: int) -> list[Drawn]:
+    """Return those that come first of what was drawn in several places."""
+    return heapq.nsmallest(count, drawn, key=lambda one: (one.distance, one.chance))
 
 
-def _draw(
+def draw(
     decisions: Decisions,
     chosen: Flags,
     count: int,
     distance: npt.NDArray[np.float64] | None = None,
     scores: npt.NDArray[np.float64] | None = None,
-) -> list[tuple[float, int, Sample]]:
-    """Return the chosen documents that come first by distance, then by chance, with both."""
+) -> list[Drawn]:
+    """Return the chosen documents that come first by distance, then by chance."""
     candidates = np.flatnonzero(chosen)
     if not len(candidates):
         return []
@@ -81,9 +91,8 @@ def _draw(
         about = decisions.about[decisions.block[at]]
         score = float(scores[at]) if scores is not None and not np.isnan(scores[at]) else None
         place = Place(decisions.blocks[decisions.block[at]], int(decisions.row[at]))
-        drawn.append(
-            (gap, key, Sample(place, ids[at].as_py(), score, about.get("files", []), int(decisions.sizes[at])))
-        )
+        sample = Sample(place, ids[at].as_py(), score, about.get("files", []), int(decisions.sizes[at]))
+        drawn.append(Drawn(gap, key, sample))
     return drawn
 
 
