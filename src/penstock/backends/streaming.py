@@ -86,7 +86,7 @@ class StreamingExecutor:
         self._claims = (cpus, gpus, gpu_memory_gb)
         self._run_dir = run_dir
         self._show_progress = show_progress
-        self._ledger = ledger
+        self.ledger = ledger
         self.last_summary: RunSummary | None = None
         # The most memory all workers together were seen to use in the last run.
         self.peak_resident = 0
@@ -99,7 +99,7 @@ class StreamingExecutor:
     ) -> list[Task[Any]]:
         """Run the pipeline and return what its last stage gave, in the order of the input."""
         cluster = self._cluster()
-        opened = open_run(pipeline, cluster, initial_tasks, checkpoint_path, self._run_dir, ledger=self._ledger)
+        opened = open_run(pipeline, cluster, initial_tasks, checkpoint_path, self._run_dir, ledger=self.ledger)
         run = _StreamingRun(self, opened, cluster)
         try:
             run.run(root_tasks(initial_tasks), given=initial_tasks is not None)
@@ -208,6 +208,7 @@ class _StreamingRun:
             seconds=self._seconds,
             output=self.opened.output,
             run_folder=folder.path,
+            has_ledger=self.opened.ledger is not None,
             dead_letters=folder.dead_letters if folder.num_dead_letters else None,
             num_dead_letters=folder.num_dead_letters,
             resumed=self.books.settlement.resumed,

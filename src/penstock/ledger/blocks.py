@@ -34,12 +34,28 @@ class Block:
     rules: dict[str, RuleColumn] = field(default_factory=dict)
     ids: pa.Array | None = None
     sizes: npt.NDArray[np.int64] | None = None
+    # Whether sizes, and whether ids, need no more be taken: an earlier pool has them.
     measured: bool = False
+    identified: bool = False
 
     def __post_init__(self) -> None:
         """Begin with every document on its way."""
         self.dropped = np.full(len(self.rows), _ALIVE, np.int16)
         self.left = np.zeros(len(self.rows), bool)
+
+    def extend(self, rows: Rows) -> None:
+        """Take in documents of the same block that come in another task."""
+        new = np.setdiff1d(rows, self.rows)
+        count = len(new)
+        if not count:
+            return
+        self.rows = np.concatenate([self.rows, new])
+        self.dropped = np.concatenate([self.dropped, np.full(count, _ALIVE, np.int16)])
+        self.left = np.concatenate([self.left, np.zeros(count, bool)])
+        for rule in self.rules.values():
+            rule.extend(count)
+        if self.ids is not None:
+            self.ids = pa.concat_arrays([self.ids, pa.nulls(count, pa.string())])
 
     @property
     def is_complete(self) -> bool:
@@ -100,7 +116,7 @@ class Block:
 
     def take_ids(self, batch: DocumentBatch, id_fields: Sequence[str]) -> None:
         """Take the ids of documents that had none so far, if this batch has some."""
-        name = id_column(batch, id_fields) if self.ids is None else None
+        name = id_column(batch, id_fields) if self.ids is None and not self.identified else None
         if name is None or not batch.num_items:
             return
         ids = batch.column(name).combine_chunks().cast(pa.string())

@@ -21,7 +21,7 @@ from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.core.verdicts import Verdicts
 from penstock.ledger.blocks import Block
-from penstock.ledger.following import Rows, follow, has_rows, rows_of
+from penstock.ledger.following import Rows, follow, has_rows, id_column, rows_of
 from penstock.ledger.fragment import write_table
 from penstock.ledger.rules import plain_parameters
 from penstock.storage.atomic import atomic_write
@@ -37,6 +37,8 @@ class LedgerOrders:
 
     folder: str
     pool: int
+    # What is written below this is named from there, so that output and ledger can be moved together.
+    output: str
     # For each step the labels of the stages it stands for.
     steps: tuple[tuple[str, ...], ...]
     id_fields: tuple[str, ...]
@@ -62,8 +64,13 @@ class Collector:
     def begin(self, number: int, tasks: Sequence[Task[Any]]) -> Passage:
         """Look at what a step is given, before the stage may change it."""
         for task in tasks:
-            if isinstance(task, DocumentBatch) and self.block_of(task) is None:
+            if not isinstance(task, DocumentBatch):
+                continue
+            block = self.block_of(task)
+            if block is None:
                 self.open_block(task, None)
+            elif has_rows(task):
+                block.extend(rows_of(task))
         return Passage(self, number, [copy.copy(task) for task in tasks])
 
     def left_out(self, number: int, before: Sequence[Task[Any]], after: Sequence[Task[Any]]) -> None:
@@ -100,15 +107,19 @@ class Collector:
     ) -> Block:
         """Open the block of a batch: fresh from its reader or from the stage that made it, or from an earlier pool."""
         name = batch._metadata.get(BLOCK_KEY)
+        is_new = name is None or bool(made_by) or not has_rows(batch)
         about: dict[str, Any] = {"task": batch.task_id, "pool": self.orders.pool}
-        if name is None or made_by or not has_rows(batch):
+        if is_new:
             name = f"{batch.task_id}@{made_by}" if made_by else batch.task_id
             batch._metadata = {**batch._metadata, BLOCK_KEY: name}
             about |= _source(batch, source, read_by)
             about |= {"made_by": made_by, "from_block": parent} if made_by else {}
             if made_by or not has_rows(batch):
                 batch.source_rows = np.arange(batch.num_items)
-        block = self._blocks[name] = Block(name, about, rows_of(batch))
+        block = Block(str(name), about, rows_of(batch))
+        if not is_new:
+            block.measured, block.identified = True, id_column(batch, self.orders.id_fields) is not None
+        self._blocks[block.id] = block
         return block
 
     def _note_failures(self, number: int, block: Block, rows: Rows) -> None:
@@ -213,7 +224,10 @@ class Passage:
     ) -> None:
         """Note where documents were written, or which stage made something other than documents of them."""
         block.leave(rows_of(task))
-        files = [path for other in others if isinstance(other, FileGroupTask) for path in other.data]
+        output = self._collector.orders.output
+        files = [
+            path.removeprefix(output) for other in others if isinstance(other, FileGroupTask) for path in other.data
+        ]
         if stage.writes_to() is None or not files:
             block.about["remade_by"] = self._labels[-1]
             return

@@ -35,6 +35,13 @@ class RuleColumn:
     scores: npt.NDArray[np.float64] | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
+    def extend(self, count: int) -> None:
+        """Make room for documents that have not been asked about."""
+        self.asked = np.concatenate([self.asked, np.zeros(count, bool)])
+        self.fails = np.concatenate([self.fails, np.zeros(count, bool)])
+        if self.scores is not None:
+            self.scores = np.concatenate([self.scores, np.full(count, np.nan)])
+
 
 @dataclass
 class Fragment:

@@ -27,14 +27,15 @@ _MOST_PIECES = 2000
 class KeptLedger:
     """Where the workers of a run keep their ledger."""
 
-    def __init__(self, folder: str, rules: Rules) -> None:
+    def __init__(self, folder: str, rules: Rules, output: str = "") -> None:
         self.folder = folder
+        self._output = output
         self._rules = rules
 
     def orders(self, pool: int) -> LedgerOrders:
         """Return what the workers of a pool have to know."""
         text_field = next((stage.text_field for stage in self._rules.stages if stage.text_field), _DEFAULT_TEXT_FIELD)
-        return LedgerOrders(self.folder, pool, self._rules.steps[pool], self._rules.id_fields, text_field)
+        return LedgerOrders(self.folder, pool, self._output, self._rules.steps[pool], self._rules.id_fields, text_field)
 
     def tidy(self) -> None:
         """Put small pieces together, in the order of their names; a crash on the way leaves every document there."""
@@ -60,9 +61,10 @@ def open_ledger(
     folder = f"{run_folder}/{FOLDER_NAME}"
     if not resuming:
         clear_ledger(run_folder)
-    rules = rules_of(plan, output, id_fields)
+    rules = rules_of(plan, id_fields)
     write_rules(folder, rules)
-    return KeptLedger(folder, rules)
+    beside = f"{output.rstrip('/')}/" if output is not None and run_folder.startswith(output.rstrip("/")) else ""
+    return KeptLedger(folder, rules, beside)
 
 
 def clear_ledger(run_folder: str) -> None:

@@ -79,7 +79,7 @@ def receipt_of(ledger: Ledger, place: Place) -> Receipt:
         file
         for entry in about.get("written", ())
         if dropped_by is None and place.row in entry.get("rows", [place.row])
-        for file in entry["files"]
+        for file in _resolved(ledger, entry["files"])
     ]
     return Receipt(
         id=decisions.ids()[int(at)].as_py(),
@@ -93,6 +93,12 @@ def receipt_of(ledger: Ledger, place: Place) -> Receipt:
         remarks=list(_remarks(about, dropped_by, failed_at)),
         place=place,
     )
+
+
+def _resolved(ledger: Ledger, files: list[str]) -> list[str]:
+    """Return where output files are: those named without a folder lie beside the run folder."""
+    beside = ledger.run_folder.rpartition("/")[0]
+    return [file if "/" in file else f"{beside}/{file}" if beside else file for file in files]
 
 
 def _lines(

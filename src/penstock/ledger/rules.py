@@ -39,7 +39,6 @@ class Rules:
     """What a run consists of."""
 
     pipeline: str
-    output: str | None
     # For each pool, for each step of its workers, the labels of the stages it stands for.
     steps: tuple[tuple[tuple[str, ...], ...], ...]
     stages: tuple[StageRule, ...]
@@ -60,7 +59,7 @@ class Rules:
         return any(stage.label == label for stage in self.stages)
 
 
-def rules_of(plan: Plan, output: str | None, id_fields: Sequence[str]) -> Rules:
+def rules_of(plan: Plan, id_fields: Sequence[str]) -> Rules:
     """Give every stage of a plan a label; of several of one name the later ones are numbered."""
     parts = [[step.parts() for step in pool.steps] for pool in plan.pools]
     seen: Counter[str] = Counter()
@@ -75,7 +74,7 @@ def rules_of(plan: Plan, output: str | None, id_fields: Sequence[str]) -> Rules:
                 stages.append(_rule(part, label))
             labels.append(tuple(rule.label for rule in stages[-len(step) :]))
         steps.append(tuple(labels))
-    return Rules(plan.pipeline, output, tuple(steps), tuple(stages), tuple(id_fields))
+    return Rules(plan.pipeline, tuple(steps), tuple(stages), tuple(id_fields))
 
 
 def _rule(part: ProcessingStage[Any, Any], label: str) -> StageRule:
@@ -86,7 +85,8 @@ def _rule(part: ProcessingStage[Any, Any], label: str) -> StageRule:
         label,
         part.name,
         f"{type(decides).__module__}:{type(decides).__qualname__}",
-        plain_parameters(vars(decides)),
+        # Where a stage reads or writes is no matter of its decisions.
+        plain_parameters(vars(decides)) if part.writes_to() is None and not part.reads_from() else {},
         invert,
         text_field if isinstance(text_field, str) else "",
     )
@@ -121,7 +121,6 @@ def read_rules(folder: str) -> Rules:
         data = json.loads(stream.read())
     return Rules(
         data["pipeline"],
-        data["output"],
         tuple(tuple(tuple(labels) for labels in pool) for pool in data["steps"]),
         tuple(StageRule(**stage) for stage in data["stages"]),
         tuple(data["id_fields"]),

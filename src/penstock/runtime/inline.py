@@ -64,7 +64,7 @@ class InlineExecutor:
         self._run_dir = run_dir
         self._show_progress = show_progress
         self._claims = (cpus, gpus, gpu_memory_gb)
-        self._ledger = ledger
+        self.ledger = ledger
         self.last_summary: RunSummary | None = None
 
     def execute(
@@ -75,7 +75,7 @@ class InlineExecutor:
     ) -> list[Task[Any]]:
         """Run the pipeline and return what its last stage gave, in the order of the input."""
         machine = this_machine(*self._claims)
-        opened = open_run(pipeline, machine, initial_tasks, checkpoint_path, self._run_dir, ledger=self._ledger)
+        opened = open_run(pipeline, machine, initial_tasks, checkpoint_path, self._run_dir, ledger=self.ledger)
         run = _InlineRun(opened, Progress(pipeline.name, self._interval, enabled=self._show_progress))
         try:
             outputs = run.run(root_tasks(initial_tasks), initial_are_sources=initial_tasks is not None)
@@ -103,6 +103,7 @@ class _InlineRun:
     def __init__(self, opened: OpenRun, progress: Progress) -> None:
         self._plan = plan = opened.plan
         self._folder = opened.folder
+        self._has_ledger = opened.ledger is not None
         self._settlement = Settlement(opened.folder, opened.journal)
         self._on_its_way = self._settlement.on_its_way
         self._progress = progress
@@ -144,6 +145,7 @@ class _InlineRun:
             seconds=time.monotonic() - self._started_at,
             output=output,
             run_folder=self._folder.path,
+            has_ledger=self._has_ledger,
             dead_letters=self._folder.dead_letters if self._folder.num_dead_letters else None,
             num_dead_letters=self._folder.num_dead_letters,
             resumed=self._settlement.resumed,

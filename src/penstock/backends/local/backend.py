@@ -72,7 +72,7 @@ _STOP_PATIENCE_S = 30.0
 # Signals that a process hardly ever sends itself: whoever did need not have meant the task.
 _SENT_BY_OTHERS = {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT}
 # Loaded once in the fork server, so that a new worker begins with them.
-_PRELOAD = ["penstock.backends.local.process", "pyarrow", "penstock.text"]
+_PRELOAD = ["penstock.backends.local.process", "pyarrow", "pyarrow.parquet", "penstock.text"]
 _PRELUDES = ("penstock.compat.nemo_curator",)
 
 
