@@ -8,7 +8,7 @@ from penstock.cli.options import checkpoint_option, debug_option, ledger_option,
 from penstock.errors import InputError, PlanError
 
 DEFAULT_RECIPE = "english-web"
-_FORMATS = {
+FORMATS = {
     "Jsonl": (".jsonl", ".json"),
     "Parquet": (".parquet",),
 }
@@ -63,8 +63,8 @@ def detect_format(input_path: str) -> str:
     """Return the format of the files under a path: that of the first file in it."""
     from penstock.storage.filesystem import COMPRESSIONS, list_files
 
-    every_extension = [extension for extensions in _FORMATS.values() for extension in extensions]
+    every_extension = [extension for extensions in FORMATS.values() for extension in extensions]
     first = list_files(input_path, every_extension)[0].path
     for compression in COMPRESSIONS:
         first = first.removesuffix(compression)
-    return next((kind for kind, extensions in _FORMATS.items() if first.endswith(extensions)), "Jsonl")
+    return next((kind for kind, extensions in FORMATS.items() if first.endswith(extensions)), "Jsonl")

@@ -11,7 +11,7 @@ import click
 import penstock
 from penstock.errors import PenstockError, PlanError, RecipeError, suggestion
 
-COMMANDS = ("curate", "demo", "doctor", "plan", "reproduce", "run", "script", "simulate", "whatif", "why")
+COMMANDS = ("curate", "demo", "doctor", "plan", "preview", "reproduce", "run", "script", "simulate", "whatif", "why")
 
 EXIT_FAILED = 1
 EXIT_NOT_STARTED = 2
