@@ -8,9 +8,10 @@ same documents, every large file gives several, and no more is read than is take
 from __future__ import annotations
 
 import zlib
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Any
 
 import pyarrow as pa
@@ -53,54 +54,64 @@ class Place:
 
 def sample_jsonl(files: Sequence[SizedFile], documents: int, places: int) -> Iterator[Place]:
     """Yield lines from across some JSONL files."""
-    per_place = -(-documents // places)
     streams: dict[str, Iterator[bytes]] = {}
-    for file, start, end in _stretches(files, places):
-        if file.path.endswith(COMPRESSIONS):
-            if file.path not in streams:
-                streams[file.path] = _all_lines(file.path)
-            lines = streams[file.path]
-        else:
-            lines = _lines_between(file.path, start, end)
-        found = Place(file.path, list(_until_enough(lines, per_place)))
-        if found.lines:
-            yield found
+    for stretch in _stretches(files, places):
+        missing = -(-documents // places)
+        for file, start, end in stretch:
+            if file.path.endswith(COMPRESSIONS):
+                lines = streams.setdefault(file.path, _all_lines(file.path))
+            else:
+                lines = _lines_between(file.path, start, end)
+            found = Place(file.path, list(_until_enough(lines, missing)))
+            if found.lines:
+                yield found
+            missing -= found.count
+            if missing <= 0 or found.bytes >= _MOST_BYTES_PER_PLACE:
+                break
 
 
 def sample_parquet(files: Sequence[SizedFile], documents: int, places: int) -> Iterator[Place]:
     """Yield rows from across some Parquet files."""
     import pyarrow.parquet as pq
 
-    per_place = -(-documents // places)
-    for file, start, end in _stretches(files, places):
-        filesystem, name = filesystem_of(file.path)
-        with reading(file.path), filesystem.open(name, "rb") as stream:
-            parquet = pq.ParquetFile(stream)
-            rows = parquet.metadata.num_rows
-            first, stop = rows * start // max(file.size, 1), rows * end // max(file.size, 1)
-            table = _rows(parquet, first, min(stop, first + per_place))
-        if table is not None and table.num_rows:
-            yield Place(file.path, table=table, file_bytes=file.size * table.num_rows / rows)
+    for stretch in _stretches(files, places):
+        missing = -(-documents // places)
+        for file, start, end in stretch:
+            filesystem, name = filesystem_of(file.path)
+            with reading(file.path), filesystem.open(name, "rb") as stream:
+                parquet = pq.ParquetFile(stream)
+                rows = parquet.metadata.num_rows
+                first, stop = rows * start // file.size, rows * end // file.size
+                table = _rows(parquet, first, min(stop, first + missing))
+            if table is not None and table.num_rows:
+                yield Place(file.path, table=table, file_bytes=file.size * table.num_rows / rows)
+                missing -= table.num_rows
+            if missing <= 0:
+                break
 
 
-def _stretches(files: Sequence[SizedFile], places: int) -> Iterator[tuple[SizedFile, int, int]]:
-    """Cut files, one behind the other, into stretches; yield the file each begins in, and its bytes there.
+def _stretches(files: Sequence[SizedFile], places: int) -> Iterator[Iterator[tuple[SizedFile, int, int]]]:
+    """Cut files, one behind the other, into stretches; of each, yield the files it covers, and which bytes of them.
 
-    >>> [(file.path, start, end) for file, start, end in _stretches([SizedFile("a", 6), SizedFile("b", 3)], 3)]
-    [('a', 0, 3), ('a', 3, 6), ('b', 0, 3)]
+    >>> stretches = _stretches([SizedFile("a", 6), SizedFile("b", 2)], 2)
+    >>> [[(file.path, start, end) for file, start, end in stretch] for stretch in stretches]
+    [[('a', 0, 4)], [('a', 4, 6), ('b', 0, 2)]]
     """
-    total = sum(file.size for file in files)
-    remaining = iter(files)
-    file, offset = next(remaining, None), 0
+    ends = list(accumulate(file.size for file in files))
+    total = ends[-1] if ends else 0
     for place in range(places):
-        begin, end = total * place // places, total * (place + 1) // places
-        while file is not None and begin >= offset + file.size:
-            offset += file.size
-            file = next(remaining, None)
-        if file is None:
+        yield _covered(files, ends, total * place // places, total * (place + 1) // places)
+
+
+def _covered(
+    files: Sequence[SizedFile], ends: Sequence[int], begin: int, end: int
+) -> Iterator[tuple[SizedFile, int, int]]:
+    for number in range(bisect_right(ends, begin), len(files)):
+        offset = ends[number] - files[number].size
+        if offset >= end:
             return
-        if end > begin:
-            yield file, begin - offset, min(end - offset, file.size)
+        if files[number].size:
+            yield files[number], max(begin - offset, 0), min(end - offset, files[number].size)
 
 
 def _lines_between(path: str, start: int, end: int) -> Iterator[bytes]:
