@@ -80,8 +80,12 @@ class Block:
         """Note what a rule said."""
         count = len(self.rows)
         column = self.rules.get(label)
+        parameters = plain_parameters(verdicts.parameters) if column is None else {}
+        if column is None and (verdicts.rows is self.rows or np.array_equal(verdicts.rows, self.rows)):
+            # All of them at once, which is what a scan over a whole batch says.
+            self.rules[label] = RuleColumn(np.ones(count, bool), ~verdicts.kept, verdicts.scores, parameters)
+            return
         if column is None:
-            parameters = plain_parameters(verdicts.parameters)
             column = self.rules[label] = RuleColumn(np.zeros(count, bool), np.zeros(count, bool), None, parameters)
         where = self.positions(verdicts.rows)
         column.asked[where] = True
@@ -91,10 +95,12 @@ class Block:
                 column.scores = np.full(count, np.nan)
             column.scores[where] = verdicts.scores
 
-    def drop(self, rows: Rows, labels: Sequence[tuple[int, str]]) -> None:
-        """Note that some documents are gone: by the first of these rules that failed them, or else by the first."""
+    def drop(self, rows: Rows, survivors: Sequence[Rows], labels: Sequence[tuple[int, str]]) -> None:
+        """Note that all but the survivors are gone: by the first of these rules that failed them, or else the first."""
         gone = np.zeros(len(self.rows), bool)
         gone[self.positions(rows)] = True
+        for rest in survivors:
+            gone[self.positions(rest)] = False
         gone &= self.dropped == _ALIVE
         for number, label in labels:
             if label in self.rules:

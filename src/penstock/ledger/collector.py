@@ -126,7 +126,7 @@ class Collector:
         if len(rows):
             failures = block.about.setdefault("failed", {})
             failures.setdefault(self.orders.steps[number][0], []).extend(rows.tolist())
-            block.drop(rows, self.steps[number][:1])
+            block.drop(rows, (), self.steps[number][:1])
 
     def _write(self, block: Block) -> None:
         del self._blocks[block.id]
@@ -183,9 +183,7 @@ class Passage:
                 self._became(stage, block, task, others)
             else:
                 survivors = self._survivors.get(block.id, [])
-                gone = np.setdiff1d(rows_of(task), np.concatenate(survivors) if survivors else _NO_ROWS)
-                if len(gone):
-                    block.drop(gone, self._collector.steps[self._number])
+                block.drop(rows_of(task), survivors, self._collector.steps[self._number])
         self._collector.write_complete()
 
     def _follow(self, output: DocumentBatch) -> Block:
