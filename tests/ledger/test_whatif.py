@@ -50,9 +50,9 @@ def test_bytes_sources_and_stages_are_counted(tmp_path: Path) -> None:
 def test_examples_are_the_documents_that_change_sides(tmp_path: Path) -> None:
     ledger = run(tmp_path, filters())
     outcome = tried(ledger, "repeated_lines.max_repeated_line_fraction=0.5", "word_count.min_words=4")
-    assert {one.sample.id for one in outcome.now_kept} <= {"0-2", "1-2", "0-5", "1-5"}
-    assert {one.sample.id for one in outcome.now_dropped} == {"0-3", "1-3"}
-    assert read_texts(ledger, [outcome.now_dropped[0].sample.place]) == ["word word word"]
+    assert {one.id for one in outcome.now_kept} <= {"0-2", "1-2", "0-5", "1-5"}
+    assert {one.id for one in outcome.now_dropped} == {"0-3", "1-3"}
+    assert read_texts(ledger, [outcome.now_dropped[0].place]) == ["word word word"]
 
 
 def test_what_a_silent_stage_would_do_is_unknown(tmp_path: Path) -> None:

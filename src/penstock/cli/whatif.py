@@ -15,7 +15,7 @@ from penstock.monitor.console import stdout_console
 
 if TYPE_CHECKING:
     from penstock.ledger.reading import Ledger
-    from penstock.ledger.sampling import Drawn
+    from penstock.ledger.sampling import Sample
     from penstock.ledger.whatif import Outcome, Tally
 
 
@@ -97,7 +97,7 @@ def _cells(tally: Tally) -> list[str]:
     ]
 
 
-def _print_examples(ledger: Ledger, title: str, drawn: Sequence[Drawn], chars: int) -> None:
+def _print_examples(ledger: Ledger, title: str, drawn: Sequence[Sample], chars: int) -> None:
     from rich.text import Text
 
     from penstock.ledger.texts import read_texts
@@ -106,10 +106,10 @@ def _print_examples(ledger: Ledger, title: str, drawn: Sequence[Drawn], chars: i
         return
     console = stdout_console()
     console.print(f"\n{title}, for example:", highlight=False)
-    texts = read_texts(ledger, [one.sample.place for one in drawn])
+    texts = read_texts(ledger, [one.place for one in drawn])
     for one, text in zip(drawn, texts, strict=True):
-        where = f"{', '.join(one.sample.files) or 'no file'}:{one.sample.place.row}"
-        console.print(Text.assemble("  ", (one.sample.id or "", "bold"), f"  {where}"))
+        where = f"{', '.join(one.files) or 'no file'}:{one.place.row}"
+        console.print(Text.assemble("  ", (one.id or "", "bold"), f"  {where}"))
         flat = " ".join(text.split())
         console.print(Text(f"    {flat[:chars]}{'…' if len(flat) > chars else ''}", "dim"))
 
@@ -124,9 +124,9 @@ def _print_json(ledger: Ledger, outcome: Outcome, changes: dict[str, dict[str, o
         "dropped": {label: {"was": was, "would": would} for label, (was, would) in outcome.dropped.items()},
     }
     for key, drawn in (("now_kept", outcome.now_kept), ("now_dropped", outcome.now_dropped)):
-        texts = read_texts(ledger, [one.sample.place for one in drawn])
+        texts = read_texts(ledger, [one.place for one in drawn])
         record[key] = [
-            {"id": one.sample.id, "files": one.sample.files, "row": one.sample.place.row, "text": text}
+            {"id": one.id, "files": one.files, "row": one.place.row, "text": text}
             for one, text in zip(drawn, texts, strict=True)
         ]
     click.echo(json.dumps(record, ensure_ascii=False))

@@ -78,6 +78,14 @@ class Decisions:
             found[places[known]] = ids.filter(ids.is_valid()).to_pylist()
         return pa.array(found, pa.string())
 
+    def locate(self, document: int) -> tuple[Piece, int]:
+        """Return the piece that speaks of a document first, and where in it."""
+        for piece, places in self.places:
+            [found] = np.nonzero(places == document)
+            if len(found):
+                return piece, int(found[0])
+        raise IndexError(f"document {document} of {len(self)}")
+
     def remade(self) -> Flags:
         """Tell of which documents a stage made new ones: those go on under other names."""
         by_block = np.array(["remade_by" in about for about in self.about], bool)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from penstock.errors import InputError
 from penstock.ledger.decisions import Decisions, assemble
-from penstock.ledger.fragment import SCORE, describe
+from penstock.ledger.fragment import ID, SCORE, describe
 from penstock.ledger.keeping import FOLDER_NAME
 from penstock.ledger.rules import FILE_NAME, Rules, read_rules
 from penstock.storage.filesystem import filesystem_of
@@ -47,8 +47,8 @@ class Piece:
         return self._file.read(columns=[name for name in columns if name in self.schema.names])
 
     def read_facts(self) -> pa.Table:
-        """Read everything but the scores."""
-        return self.read([name for name in self.schema.names if not name.startswith(SCORE)])
+        """Read everything but ids and scores, which are read when somebody asks for them."""
+        return self.read([name for name in self.schema.names if not name.startswith(SCORE) and name != ID])
 
 
 @dataclass(frozen=True)

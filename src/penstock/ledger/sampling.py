@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from penstock.errors import InputError, suggestion
 from penstock.ledger.decisions import KEPT, Decisions, Flags
-from penstock.ledger.reading import Ledger
+from penstock.ledger.fragment import ID
+from penstock.ledger.reading import Ledger, Piece
 from penstock.ledger.receipts import Place
 
 
@@ -29,11 +30,17 @@ class Sample:
 
 
 class Drawn(NamedTuple):
-    """A document with what decides whether it is among the first."""
+    """A document that may be among the first: by distance, then by chance."""
 
     distance: float
     chance: int
-    sample: Sample
+    place: Place
+    score: float | None
+    files: list[str]
+    bytes: int
+    # Where its id is to be found, if it comes to that.
+    piece: Piece
+    position: int
 
 
 def dropped_sample(ledger: Ledger, rule: str, count: int, near: float | None = None) -> list[Sample]:
@@ -53,7 +60,7 @@ def dropped_sample(ledger: Ledger, rule: str, count: int, near: float | None = N
             distance = np.maximum(np.maximum(bounds[0] - scores, scores - bounds[1]), 0)
             chosen &= distance <= near
         drawn += draw(decisions, chosen, count, distance, scores)
-    return [one.sample for one in first_drawn(drawn, count)]
+    return first_drawn(drawn, count)
 
 
 def kept_sample(ledger: Ledger, count: int) -> list[Sample]:
@@ -63,12 +70,14 @@ def kept_sample(ledger: Ledger, count: int) -> list[Sample]:
         for decisions in ledger.shards()
         for one in draw(decisions, (decisions.dropped == KEPT) & ~decisions.remade(), count)
     ]
-    return [one.sample for one in first_drawn(drawn, count)]
+    return first_drawn(drawn, count)
 
 
-def first_drawn(drawn: Sequence[Drawn], count: int) -> list[Drawn]:
+def first_drawn(drawn: Sequence[Drawn], count: int) -> list[Sample]:
     """Return those that come first of what was drawn in several places."""
-    return heapq.nsmallest(count, drawn, key=lambda one: (one.distance, one.chance))
+    chosen = heapq.nsmallest(count, drawn, key=lambda one: (one.distance, one.chance))
+    ids = [one.piece.read([ID])[ID][one.position].as_py() for one in chosen]
+    return [Sample(one.place, name, one.score, one.files, one.bytes) for one, name in zip(chosen, ids, strict=True)]
 
 
 def draw(
@@ -85,14 +94,13 @@ def draw(
     chance = _chance(decisions, candidates)
     far = distance[candidates] if distance is not None else np.zeros(len(candidates))
     order = np.lexsort((chance, far))[:count]
-    ids = decisions.ids()
     drawn = []
     for at, key, gap in zip(candidates[order].tolist(), chance[order].tolist(), far[order].tolist(), strict=True):
         about = decisions.about[decisions.block[at]]
         score = float(scores[at]) if scores is not None and not np.isnan(scores[at]) else None
         place = Place(decisions.blocks[decisions.block[at]], int(decisions.row[at]))
-        sample = Sample(place, ids[at].as_py(), score, about.get("files", []), int(decisions.sizes[at]))
-        drawn.append(Drawn(gap, key, sample))
+        piece, position = decisions.locate(at)
+        drawn.append(Drawn(gap, key, place, score, about.get("files", []), int(decisions.sizes[at]), piece, position))
     return drawn
 
 

@@ -13,10 +13,10 @@ import yaml
 
 from penstock.errors import InputError, suggestion
 from penstock.ledger.decisions import KEPT, Decisions, Flags
-from penstock.ledger.fragment import SCORE
+from penstock.ledger.fragment import DROPPED_BY, SCORE
 from penstock.ledger.reading import Ledger
 from penstock.ledger.rules import StageRule
-from penstock.ledger.sampling import Drawn, draw, first_drawn
+from penstock.ledger.sampling import Drawn, Sample, draw, first_drawn
 from penstock.ledger.thresholds import load_decider, threshold_names, verdicts_with
 
 # What becomes of a document: the number of the stage that drops it, or one of these.
@@ -62,8 +62,8 @@ class Outcome:
     sources: dict[str, Tally] = field(default_factory=dict)
     # For each stage what it dropped, and what it would drop.
     dropped: dict[str, tuple[int, int]] = field(default_factory=dict)
-    now_kept: list[Drawn] = field(default_factory=list)
-    now_dropped: list[Drawn] = field(default_factory=list)
+    now_kept: list[Sample] = field(default_factory=list)
+    now_dropped: list[Sample] = field(default_factory=list)
 
 
 def parse_changes(ledger: Ledger, assignments: Sequence[str]) -> Changes:
@@ -100,7 +100,9 @@ def what_if(ledger: Ledger, changes: Mapping[str, Mapping[str, Any]], examples: 
     silent = _silent_stages(ledger)
     name_of = _source_names(ledger)
     outcome = Outcome()
-    counts: dict[str, npt.NDArray[np.int64]] = {}
+    now_kept: list[Drawn] = []
+    now_dropped: list[Drawn] = []
+    counts = np.zeros((2, len(ledger.rules.labels)), np.int64)
     for decisions in ledger.shards():
         fates = _fates(ledger, decisions, changes, silent)
         finished = ~decisions.remade()
@@ -108,19 +110,19 @@ def what_if(ledger: Ledger, changes: Mapping[str, Mapping[str, Any]], examples: 
         unknown = fates == _UNKNOWN
         outcome.total.add(decisions.sizes, before, after, unknown)
         names = [name_of(about) for about in decisions.about]
-        codes = np.array([sorted(set(names)).index(name) for name in names], np.int64)[decisions.block]
-        for code, name in enumerate(sorted(set(names))):
-            here = codes == code
+        distinct = sorted(set(names))
+        codes = np.array([distinct.index(name) for name in names], np.int64)[decisions.block]
+        for code, name in enumerate(distinct):
+            here = slice(None) if len(distinct) == 1 else codes == code
             tally = outcome.sources.setdefault(name, Tally())
             tally.add(decisions.sizes[here], before[here], after[here], unknown[here])
-        for number, label in enumerate(decisions.labels):
-            pair = np.array([(decisions.dropped == number).sum(), (fates == number).sum()])
-            counts[label] = counts.get(label, np.zeros(2, np.int64)) + pair
-        outcome.now_kept += draw(decisions, after & ~before, examples)
-        outcome.now_dropped += draw(decisions, before & (fates >= 0), examples)
-    outcome.dropped = {label: (int(was), int(would)) for label, (was, would) in counts.items() if was or would}
-    outcome.now_kept = first_drawn(outcome.now_kept, examples)
-    outcome.now_dropped = first_drawn(outcome.now_dropped, examples)
+        size = len(decisions.labels)
+        counts += [np.bincount(given[given >= 0], minlength=size) for given in (decisions.dropped, fates)]
+        now_kept += draw(decisions, after & ~before, examples)
+        now_dropped += draw(decisions, before & (fates >= 0), examples)
+    totals = zip(ledger.rules.labels, counts.T.tolist(), strict=True)
+    outcome.dropped = {label: (was, would) for label, (was, would) in totals if was or would}
+    outcome.now_kept, outcome.now_dropped = first_drawn(now_kept, examples), first_drawn(now_dropped, examples)
     return outcome
 
 
@@ -131,7 +133,7 @@ def _fates(ledger: Ledger, decisions: Decisions, changes: Mapping[str, Mapping[s
     doubtful = np.zeros(len(decisions), bool)
     first_change = min((decisions.labels.index(label) for label in changes), default=len(decisions.labels))
     for number, label in enumerate(decisions.labels):
-        rules = [rule for rule in decisions.rules if rule == label or rule.startswith(f"{label}/")]
+        rules = [rule for rule in decisions.rules if _belongs(rule, label)]
         dropped_here = decisions.dropped == number
         if number < first_change or (not rules and label not in silent):
             gone = alive & dropped_here
@@ -160,13 +162,12 @@ def _silent_stages(ledger: Ledger) -> set[str]:
     """Return stages that may drop documents without a verdict: a user's own, and whoever did so in this run."""
     spoke = ledger.rule_labels()
     found = {stage.label for stage in ledger.rules.stages if stage.label not in spoke and _is_users_own(stage)}
-    for decisions in ledger.shards():
-        for number in np.unique(decisions.dropped[decisions.dropped >= 0]).tolist():
-            label = decisions.labels[number]
-            rules = [rule for rule in decisions.rules if rule == label or rule.startswith(f"{label}/")]
-            if not rules:
-                found.add(label)
-    return found
+    dropping = {label for piece in ledger.pieces for label in piece.read([DROPPED_BY])[DROPPED_BY].unique().to_pylist()}
+    return found | {label for label in dropping - {None} if not any(_belongs(rule, label) for rule in spoke)}
+
+
+def _belongs(rule: str, label: str) -> bool:
+    return rule == label or rule.startswith(f"{label}/")
 
 
 def _is_users_own(stage: StageRule) -> bool:
