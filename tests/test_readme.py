@@ -57,7 +57,7 @@ def test_the_commands_of_the_readme(crawl: Path) -> None:
     """Everything after ``pip install .``; installing and the two make targets are what runs this test."""
     lines = "".join(blocks("README.md", "console")).splitlines()
     commands = [line.removeprefix("$ ").split("#")[0].split() for line in lines if line.startswith("$ penstock")]
-    assert [words[1] for words in commands] == ["demo", "curate", "plan", "doctor"]
+    assert [words[1] for words in commands] == ["demo", "curate", "plan", "doctor", "why", "whatif", "preview"]
     for words in commands:
         done = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, check=False)
         assert done.returncode == 0, (words, done.stderr)

@@ -89,8 +89,8 @@ def _print(preview: Preview, input_path: str) -> None:
     lines = [
         f"Will keep {kept.value:.1%} ({kept.low:.1%} to {kept.high:.1%}) of about {preview.expected_documents:,} "
         f"documents: {low:,} to {high:,}, {preview.kept_bytes:.0%} of the text.",
-        f"{human_bytes(round(preview.bytes_per_core_second))}/s on one core; the whole will take about "
-        f"{duration(preview.eta_seconds)} on the {preview.cores:g} cores here.",
+        f"{human_bytes(round(preview.bytes_per_core_second))}/s on one core; on the {preview.cores:g} cores here the "
+        f"whole will take {'about ' if preview.eta_seconds >= 1 else ''}{duration(preview.eta_seconds)}.",
     ]
     if kept.effective < preview.documents / 2:
         lines.append(

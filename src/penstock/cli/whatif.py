@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from penstock.cli.options import debug_option
+from penstock.cli.shown import shared_folder, shortened, shown_paths
 from penstock.core.sizes import human_bytes
 from penstock.monitor.console import stdout_console
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from penstock.ledger.reading import Ledger
     from penstock.ledger.sampling import Sample
     from penstock.ledger.whatif import Outcome, Tally
+
+
+# Those that would change most are shown.
+_MOST_SOURCES = 20
 
 
 @click.command("whatif")
@@ -66,10 +71,11 @@ def _print_tables(outcome: Outcome) -> None:
     for heading in ("documents", "kept", "would keep", "change", "bytes kept", "would keep", "unknown"):
         table.add_column(heading, justify="right", no_wrap=True)
     sources = sorted(outcome.sources.items(), key=lambda entry: -abs(entry[1].would_keep - entry[1].kept))
-    for name, tally in sources[:20] if len(sources) > 1 else []:
-        table.add_row(name, *_cells(tally))
-    if len(sources) > 20:
-        table.add_row(f"… and {len(sources) - 20} more", *[""] * 7)
+    shared = shared_folder(list(outcome.sources))
+    for name, tally in sources[:_MOST_SOURCES] if len(sources) > 1 else []:
+        table.add_row(name.removeprefix(shared), *_cells(tally))
+    if len(sources) > _MOST_SOURCES:
+        table.add_row(f"… and {len(sources) - _MOST_SOURCES} more", *[""] * 7)
     table.add_row("all", *_cells(outcome.total), style="bold")
     console.print(table)
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
@@ -108,10 +114,9 @@ def _print_examples(ledger: Ledger, title: str, drawn: Sequence[Sample], chars: 
     console.print(f"\n{title}, for example:", highlight=False)
     texts = read_texts(ledger, [one.place for one in drawn])
     for one, text in zip(drawn, texts, strict=True):
-        where = f"{', '.join(one.files) or 'no file'}:{one.place.row}"
+        where = f"{shown_paths(one.files)}:{one.place.row}"
         console.print(Text.assemble("  ", (one.id or "", "bold"), f"  {where}"))
-        flat = " ".join(text.split())
-        console.print(Text(f"    {flat[:chars]}{'…' if len(flat) > chars else ''}", "dim"))
+        console.print(Text(f"    {shortened(text, chars)}", "dim"))
 
 
 def _print_json(ledger: Ledger, outcome: Outcome, changes: dict[str, dict[str, object]]) -> None:

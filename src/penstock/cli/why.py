@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from penstock.cli.options import debug_option
+from penstock.cli.shown import shortened, shown_paths
 from penstock.monitor.console import stdout_console
 
 if TYPE_CHECKING:
@@ -121,11 +122,9 @@ def _print_receipt(
         else "made into something else"
     )
     console.print(Text.assemble((str(name), "bold"), ": ", (fate, "red" if receipt.dropped_by else "green")))
-    console.print(
-        Text(f"from  {', '.join(receipt.files) or 'no file'}, row {receipt.row}, {receipt.bytes:,} bytes of text")
-    )
+    console.print(Text(f"from  {shown_paths(receipt.files)}, row {receipt.row}, {receipt.bytes:,} bytes of text"))
     if receipt.written_to:
-        console.print(Text(f"to    {', '.join(receipt.written_to)}"))
+        console.print(Text(f"to    {shown_paths(receipt.written_to)}"))
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for heading, justify in (("stage", "left"), ("score", "right"), ("threshold", "left"), ("verdict", "left")):
         table.add_column(heading, justify=justify)  # type: ignore[arg-type]
@@ -139,7 +138,7 @@ def _print_receipt(
     if failure is not None:
         console.print(Text(f"It said: {failure['reason']}\n{failure['reproduce']}".strip()))
     if text is not None:
-        console.print(Text(f"\n{_cut(text, chars)}"))
+        console.print(Text(f"\n{shortened(text, chars)}"))
 
 
 def _show_samples(ledger: Ledger, samples: Sequence[Sample], chars: int, *, as_json: bool) -> None:
@@ -154,9 +153,9 @@ def _show_samples(ledger: Ledger, samples: Sequence[Sample], chars: int, *, as_j
             click.echo(json.dumps({**record, "text": text}, ensure_ascii=False))
             continue
         score = f"  score {sample.score:.7g}" if sample.score is not None else ""
-        where = f"{', '.join(sample.files) or 'no file'}:{sample.place.row}"
+        where = f"{shown_paths(sample.files)}:{sample.place.row}"
         console.print(Text.assemble((sample.id or "", "bold"), f"  {where}", (score, "yellow")))
-        console.print(Text(_cut(text, chars), "dim"))
+        console.print(Text(shortened(text, chars), "dim"))
         console.print()
 
 
@@ -188,8 +187,3 @@ def _show_overview(ledger: Ledger, *, as_json: bool) -> None:
         of_all = f"{line.dropped / seen.documents:.1%}" if seen.documents else ""
         table.add_row(line.stage, f"{line.asked:,}", f"{line.fails:,}", f"{line.dropped:,}", of_all, f"{line.alone:,}")
     console.print(table)
-
-
-def _cut(text: str, chars: int) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= chars else f"{flat[:chars]}…"
