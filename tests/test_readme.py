@@ -68,6 +68,13 @@ def test_the_settings_of_the_running_guide() -> None:
     exec(compile(block, "running.md", "exec"), {"__name__": "running"})
 
 
+def test_the_stage_of_the_guide_to_receipts() -> None:
+    namespace: dict[str, object] = {"__name__": "receipts"}
+    for block in blocks("docs/receipts.md", "python"):
+        exec(compile(block, "receipts.md", "exec"), namespace)
+    assert "Even" in namespace
+
+
 def test_the_filter_of_the_contributing_guide() -> None:
     namespace: dict[str, object] = {"__name__": "contributing"}
     for block in blocks("CONTRIBUTING.md", "python"):

@@ -21,7 +21,7 @@ from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.core.verdicts import Verdicts
 from penstock.ledger.blocks import Block
-from penstock.ledger.following import Rows, follow, has_rows, id_column, rows_of
+from penstock.ledger.following import Rows, are_distinct, follow, has_rows, id_column, rows_of
 from penstock.ledger.fragment import write_table
 from penstock.ledger.rules import plain_parameters
 from penstock.storage.atomic import atomic_write
@@ -195,9 +195,10 @@ class Passage:
                 self._remade.update(task._metadata.get(BLOCK_KEY, "") for task in self._documents)
                 return self._collector.open_block(output, None, self._labels[-1])
             return self._collector.open_block(output, parent, read_by=self._labels[0])
-        if output._metadata.get(BLOCK_KEY) == block.id and has_rows(output):
+        if output._metadata.get(BLOCK_KEY) == block.id and has_rows(output) and are_distinct(rows_of(output)):
             return block
-        positions = follow(parent, output, self._collector.orders.id_fields) if has_rows(parent) else None
+        can_follow = has_rows(parent) and not has_rows(output)
+        positions = follow(parent, output, self._collector.orders.id_fields) if can_follow else None
         if positions is None:
             self._remade.add(block.id)
             return self._collector.open_block(output, None, self._labels[-1], block.id)

@@ -26,6 +26,11 @@ def has_rows(batch: DocumentBatch) -> bool:
     return batch.source_rows is not None and len(batch.source_rows) == batch.num_items
 
 
+def are_distinct(rows: Rows) -> bool:
+    """Tell whether no document is there twice, as it would be where one was split."""
+    return bool((rows[1:] > rows[:-1]).all()) or len(np.unique(rows)) == len(rows)
+
+
 def rows_of(batch: DocumentBatch) -> Rows:
     """Return which documents a batch holds, where that is known."""
     assert batch.source_rows is not None
