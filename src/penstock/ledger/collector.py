@@ -43,6 +43,7 @@ class LedgerOrders:
     steps: tuple[tuple[str, ...], ...]
     id_fields: tuple[str, ...]
     text_field: str
+    storage_options: dict[str, Any] | None = None
 
 
 class Collector:
@@ -112,7 +113,7 @@ class Collector:
         if is_new:
             name = f"{batch.task_id}@{made_by}" if made_by else batch.task_id
             batch._metadata = {**batch._metadata, BLOCK_KEY: name}
-            about |= _source(batch, source, read_by)
+            about |= {"count": batch.num_items, **_source(batch, source, read_by)}
             about |= {"made_by": made_by, "from_block": parent} if made_by else {}
             if made_by or not has_rows(batch):
                 batch.source_rows = np.arange(batch.num_items)
@@ -133,7 +134,8 @@ class Collector:
         if not self.writes or not len(block.rows):
             return
         name = hashlib.sha256(f"{block.about['task']}|{block.id}|{self.orders.pool}".encode()).hexdigest()[:20]
-        with atomic_write(f"{self.orders.folder}/{name}.parquet", durable=False) as stream:
+        target = f"{self.orders.folder}/{name}.parquet"
+        with atomic_write(target, self.orders.storage_options, durable=False) as stream:
             write_table(block.to_fragment(self._labels).to_table(), stream)
 
 
