@@ -3,7 +3,7 @@
     python benchmarks/ledger.py run --data corpus.parquet [--mb 500] [--rounds 5] [--recipe english-web]
     python benchmarks/ledger.py whatif [--documents 1000000] [--rules 28]
 
-`run` curates the same JSONL files with and without the ledger in alternation and compares the CPU time of all workers;
+`run` curates the same JSONL files with and without the ledger in alternation, in one process, and compares the CPU time;
 the wall time is printed beside it, and on a machine that does other things tells less.
 """
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import shutil
 import statistics
 import subprocess
@@ -28,6 +27,8 @@ from penstock.ledger.fragment import Fragment, RuleColumn, write_table
 from penstock.ledger.reading import find_ledger
 from penstock.ledger.rules import Rules, StageRule, write_rules
 from penstock.ledger.whatif import parse_changes, what_if
+from penstock.recipe.recipe import load_recipe
+from penstock.runtime.inline import InlineExecutor
 
 _FILES = 8
 
@@ -48,13 +49,13 @@ def make_corpus(data: Path, folder: Path, megabytes: int) -> int:
     return written
 
 
-def timed(arguments: list[str]) -> tuple[float, float]:
-    """Run a command in processes of its own, and return seconds of wall time and of CPU."""
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    subprocess.run([sys.executable, "-m", "penstock", *arguments], check=True, capture_output=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return time.perf_counter() - start, cpu
+def curate(folder: Path, recipe: str, *, ledger: bool) -> tuple[float, float]:
+    """Curate in this process, and return seconds of CPU and of wall time."""
+    shutil.rmtree(folder / "clean", ignore_errors=True)
+    loaded = load_recipe(recipe, [f"input_path={folder}/crawl", f"output_path={folder}/clean"])
+    wall, cpu = time.perf_counter(), time.process_time()
+    loaded.pipeline.run(InlineExecutor(show_progress=False, ledger=ledger))
+    return time.process_time() - cpu, time.perf_counter() - wall
 
 
 def compare_runs(data: Path, megabytes: int, rounds: int, recipe: str) -> None:
@@ -62,32 +63,28 @@ def compare_runs(data: Path, megabytes: int, rounds: int, recipe: str) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         size = make_corpus(data, folder / "crawl", megabytes)
-        command = ["curate", str(folder / "crawl"), str(folder / "clean"), "--recipe", recipe]
-        timed(command)  # kernels are compiled, files are in the cache of the system
-        found: dict[str, list[tuple[float, float]]] = {"with": [], "without": []}
-        for round_number in range(rounds):
-            ways = [("without", ["--no-ledger"]), ("with", [])]
-            for way, flags in ways if round_number % 2 else reversed(ways):
-                shutil.rmtree(folder / "clean")
-                found[way].append(timed([*command, *flags]))
-                if way == "with":
-                    ledger = find_ledger(str(folder / "clean"))
-                    documents = sum(piece.num_rows for piece in ledger.pieces)
-                    asked = sum(int(flag.sum()) for decisions in ledger.shards() for flag in decisions.asked.values())
-                    files = list(Path(ledger.folder).iterdir())
-                    stored = sum(file.stat().st_size for file in files)
+        curate(folder, recipe, ledger=True)  # kernels are compiled, files are in the cache of the system
+        ledger = find_ledger(str(folder / "clean"))
+        documents = sum(piece.num_rows for piece in ledger.pieces)
+        asked = sum(int(flag.sum()) for decisions in ledger.shards() for flag in decisions.asked.values())
+        files = list(Path(ledger.folder).iterdir())
+        stored = sum(file.stat().st_size for file in files)
         print(f"{size / 1e6:.0f} MB, {documents:,} documents, {asked:,} decisions, {rounds} rounds")
-        for label, number in (("wall", 0), ("CPU", 1)):
-            without, with_ledger = ([times[number] for times in found[way]] for way in ("without", "with"))
+        print(
+            f"  ledger: {stored / 1e6:.1f} MB in {len(files)} files, {stored / documents:.1f} bytes a document, "
+            f"{stored / max(asked, 1):.2f} bytes a decision, {stored / size:.2%} of the input"
+        )
+        found: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
+        for round_number in range(rounds):
+            for way in (True, False) if round_number % 2 else (False, True):
+                found[way].append(curate(folder, recipe, ledger=way))
+        for label, number in (("CPU", 0), ("wall", 1)):
+            without, with_ledger = ([times[number] for times in found[way]] for way in (False, True))
             ratio = statistics.median(b / a - 1 for a, b in zip(without, with_ledger, strict=True))
             print(
                 f"  {label:>4}: without {min(without):.2f} s, with {min(with_ledger):.2f} s (best); "
                 f"best against best {min(with_ledger) / min(without) - 1:+.1%}, median of pairs {ratio:+.1%}"
             )
-        print(
-            f"  ledger: {stored / 1e6:.1f} MB in {len(files)} files, {stored / documents:.1f} bytes a document, "
-            f"{stored / max(asked, 1):.2f} bytes a decision, {stored / size:.2%} of the input"
-        )
 
 
 def time_whatif(documents: int, rules: int) -> None:

@@ -114,7 +114,7 @@ def _print_examples(ledger: Ledger, title: str, drawn: Sequence[Sample], chars: 
     console.print(f"\n{title}, for example:", highlight=False)
     texts = read_texts(ledger, [one.place for one in drawn])
     for one, text in zip(drawn, texts, strict=True):
-        where = f"{shown_paths(one.files)}:{one.place.row}"
+        where = f"{shown_paths(one.files)}:{ledger.row_in_file(*one.place)}"
         console.print(Text.assemble("  ", (one.id or "", "bold"), f"  {where}"))
         console.print(Text(f"    {shortened(text, chars)}", "dim"))
 
@@ -131,7 +131,7 @@ def _print_json(ledger: Ledger, outcome: Outcome, changes: dict[str, dict[str, o
     for key, drawn in (("now_kept", outcome.now_kept), ("now_dropped", outcome.now_dropped)):
         texts = read_texts(ledger, [one.place for one in drawn])
         record[key] = [
-            {"id": one.id, "files": one.files, "row": one.place.row, "text": text}
+            {"id": one.id, "files": one.files, "row": ledger.row_in_file(*one.place), "text": text}
             for one, text in zip(drawn, texts, strict=True)
         ]
     click.echo(json.dumps(record, ensure_ascii=False))

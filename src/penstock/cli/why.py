@@ -149,11 +149,16 @@ def _show_samples(ledger: Ledger, samples: Sequence[Sample], chars: int, *, as_j
         click.echo("No document fits.")
     for sample, text in zip(samples, _texts(ledger, samples), strict=True):
         if as_json:
-            record = {"id": sample.id, "files": sample.files, "row": sample.place.row, "score": sample.score}
+            record = {
+                "id": sample.id,
+                "files": sample.files,
+                "row": ledger.row_in_file(*sample.place),
+                "score": sample.score,
+            }
             click.echo(json.dumps({**record, "text": text}, ensure_ascii=False))
             continue
         score = f"  score {sample.score:.7g}" if sample.score is not None else ""
-        where = f"{shown_paths(sample.files)}:{sample.place.row}"
+        where = f"{shown_paths(sample.files)}:{ledger.row_in_file(*sample.place)}"
         console.print(Text.assemble((sample.id or "", "bold"), f"  {where}", (score, "yellow")))
         console.print(Text(shortened(text, chars), "dim"))
         console.print()

@@ -22,61 +22,84 @@ _DEFAULT_TEXT_FIELD = "text"
 # Pieces smaller than this are put together until there is that much: a million small tasks leave no million files.
 _ENOUGH_BYTES = 1 << 20
 _MOST_PIECES = 2000
+# So few are no trouble to anybody.
+_FEW_PIECES = 32
 
 
 class KeptLedger:
     """Where the workers of a run keep their ledger."""
 
-    def __init__(self, folder: str, rules: Rules, output: str = "") -> None:
+    def __init__(
+        self, folder: str, rules: Rules, output: str = "", storage_options: dict[str, Any] | None = None
+    ) -> None:
         self.folder = folder
+        self._options = storage_options
         self._output = output
         self._rules = rules
 
     def orders(self, pool: int) -> LedgerOrders:
         """Return what the workers of a pool have to know."""
         text_field = next((stage.text_field for stage in self._rules.stages if stage.text_field), _DEFAULT_TEXT_FIELD)
-        return LedgerOrders(self.folder, pool, self._output, self._rules.steps[pool], self._rules.id_fields, text_field)
+        return LedgerOrders(
+            self.folder,
+            pool,
+            self._output,
+            self._rules.steps[pool],
+            self._rules.id_fields,
+            text_field,
+            self._options,
+        )
 
     def tidy(self) -> None:
         """Put small pieces together, in the order of their names; a crash on the way leaves every document there."""
         import pyarrow.parquet as pq
 
-        filesystem, folder = filesystem_of(self.folder)
-        for group in _groups(_pieces(self.folder)):
+        pieces = _pieces(self.folder, self._options)
+        if len(pieces) <= _FEW_PIECES:
+            return
+        filesystem, folder = filesystem_of(self.folder, self._options)
+        for group in _groups(pieces):
             tables = []
             for name in group:
-                with open_input(f"{self.folder}/{name}") as stream:
+                with open_input(f"{self.folder}/{name}", self._options) as stream:
                     tables.append(pq.read_table(stream))
             for number, alike in enumerate(_alike(tables)):
-                with atomic_write(f"{self.folder}/{_merged_name(group, number)}", durable=False) as stream:
+                target = f"{self.folder}/{_merged_name(group, number)}"
+                with atomic_write(target, self._options, durable=False) as stream:
                     write_table(_merged(alike), stream)
             for name in group:
                 filesystem.rm(f"{folder}/{name}")
 
 
 def open_ledger(
-    run_folder: str, plan: Plan, output: str | None, *, resuming: bool, id_fields: Sequence[str] = ID_FIELDS
+    run_folder: str,
+    plan: Plan,
+    output: str | None,
+    *,
+    resuming: bool,
+    storage_options: dict[str, Any] | None = None,
+    id_fields: Sequence[str] = ID_FIELDS,
 ) -> KeptLedger:
     """Begin a ledger: what an earlier run left is removed, unless this one goes on where that one stopped."""
     folder = f"{run_folder}/{FOLDER_NAME}"
     if not resuming:
-        clear_ledger(run_folder)
+        clear_ledger(run_folder, storage_options)
     rules = rules_of(plan, id_fields)
-    write_rules(folder, rules)
+    write_rules(folder, rules, storage_options)
     beside = f"{output.rstrip('/')}/" if output is not None and run_folder.startswith(output.rstrip("/")) else ""
-    return KeptLedger(folder, rules, beside)
+    return KeptLedger(folder, rules, beside, storage_options)
 
 
-def clear_ledger(run_folder: str) -> None:
+def clear_ledger(run_folder: str, storage_options: dict[str, Any] | None = None) -> None:
     """Remove the ledger of an earlier run, so that nothing old is taken for new."""
-    filesystem, name = filesystem_of(f"{run_folder}/{FOLDER_NAME}")
+    filesystem, name = filesystem_of(f"{run_folder}/{FOLDER_NAME}", storage_options)
     if filesystem.exists(name):
         filesystem.rm(name, recursive=True)
 
 
-def _pieces(folder: str) -> list[tuple[str, int]]:
+def _pieces(folder: str, storage_options: dict[str, Any] | None) -> list[tuple[str, int]]:
     """Return names and sizes of what workers wrote, in order; what was put together before has a dash in its name."""
-    filesystem, name = filesystem_of(folder)
+    filesystem, name = filesystem_of(folder, storage_options)
     found = [(entry["name"].rpartition("/")[2], int(entry["size"])) for entry in filesystem.ls(name, detail=True)]
     return sorted((piece, size) for piece, size in found if piece.endswith(".parquet") and "-" not in piece)
 

@@ -67,6 +67,28 @@ class Ledger:
         pieces = [Piece(filesystem.unstrip_protocol(path)) for path in paths]
         return sorted(pieces, key=lambda piece: piece.pool)
 
+    def row_in_file(self, block: str, row: int) -> int:
+        """Return the row counted from the beginning of the file, of which a block may be only a part."""
+        return self._rows_before.get(block, 0) + row
+
+    @cached_property
+    def _rows_before(self) -> dict[str, int]:
+        """Return for each block from a part of a file how many documents the parts before it have."""
+        parts: dict[str, dict[int, int]] = {}
+        begins: dict[str, tuple[str, int]] = {}
+        for piece in self.pieces:
+            for name, about in piece.blocks.items():
+                part = about.get("read", {}).get("reader_config", {}).get("part")
+                if part is not None:
+                    file, start = about["files"][0], int(part[0])
+                    begins[name] = file, start
+                    counts = parts.setdefault(file, {})
+                    counts[start] = counts.get(start, 0) + int(about["count"])
+        return {
+            name: sum(count for other, count in parts[file].items() if other < start)
+            for name, (file, start) in begins.items()
+        }
+
     def shards(self) -> Iterator[Decisions]:
         """Give out the decisions in parts that hold all there is about their documents, each small if possible."""
         one_by_one = len({piece.pool for piece in self.pieces}) <= 1

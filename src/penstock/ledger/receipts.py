@@ -84,7 +84,7 @@ def receipt_of(ledger: Ledger, place: Place) -> Receipt:
     return Receipt(
         id=decisions.ids()[int(at)].as_py(),
         files=list(about.get("files", [])),
-        row=place.row,
+        row=ledger.row_in_file(place.block, place.row),
         bytes=int(decisions.sizes[at]),
         kept=dropped_by is None and "remade_by" not in about,
         dropped_by=dropped_by,
@@ -164,9 +164,13 @@ def _by_row(ledger: Ledger, wanted: str) -> Iterator[Place]:
         named = [block for block, about in piece.blocks.items() if _is_from(about, file)]
         if named:
             table = piece.read([BLOCK, ROW])
-            hit = pc.and_(pc.is_in(table[BLOCK], value_set=pa.array(named)), pc.equal(table[ROW], int(number)))
-            where = table.filter(hit)
-            yield from map(Place, where[BLOCK].to_pylist(), where[ROW].to_pylist())
+            table = table.filter(pc.is_in(table[BLOCK], value_set=pa.array(named)))
+            # Rows count from the beginning of a part, where a file was read in parts.
+            for name in named:
+                row = int(number) - ledger.row_in_file(name, 0)
+                hit = pc.and_(pc.equal(table[BLOCK], name), pc.equal(table[ROW], row))
+                if row >= 0 and pc.any(hit).as_py():
+                    yield Place(name, row)
 
 
 def _is_from(about: dict[str, Any], file: str) -> bool:

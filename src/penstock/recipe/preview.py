@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from penstock.core.files import SizedFile
 from penstock.errors import PlanError, StageError
-from penstock.ledger.decisions import Decisions
+from penstock.ledger.decisions import Decisions, assemble
 from penstock.ledger.reading import find_ledger
 from penstock.ledger.yields import Share, clustered_share
 from penstock.recipe.recipe import load_recipe
@@ -75,14 +75,16 @@ def preview_recipe(
     _run(folder / "warm", kind, recipe, overrides)  # kernels are compiled, models are loaded
     _write(folder / "sample", kind, places)
     summary = _run(folder / "sample", kind, recipe, overrides)
-    decisions = next(iter(find_ledger(str(folder / "sample/run")).shards()), None)
+    ledger = find_ledger(str(folder / "sample/run"))
+    decisions = assemble(ledger.pieces, ledger.rules.labels)
     letters = folder / "sample/run/dead_letters.jsonl"
     broken = [json.loads(line) for line in letters.read_text().splitlines()] if letters.exists() else []
-    if decisions is None:
+    if not len(decisions):
         raise PlanError(
             "preview", [f"none of the {sum(place.count for place in places)} documents tried could be read"]
         )
-    where = _place_of_each(decisions, places, broken)
+    rows = decisions.row + np.array([ledger.row_in_file(name, 0) for name in decisions.blocks])[decisions.block]
+    where = _place_of_each(rows, places, broken)
     total = sum(file.size for file in files)
     size = _bytes_per_document(places)
     counts = np.bincount(where, minlength=len(places))
@@ -155,7 +157,7 @@ def _run(folder: Path, kind: str, recipe: str, overrides: Sequence[str]) -> dict
 
 
 def _place_of_each(
-    decisions: Decisions, places: Sequence[Place], broken: Sequence[dict[str, Any]]
+    rows: npt.NDArray[np.int64], places: Sequence[Place], broken: Sequence[dict[str, Any]]
 ) -> npt.NDArray[np.int64]:
     """Return which place each document is from; lines that could not be read are no documents."""
     ends = list(accumulate(place.count for place in places))
@@ -165,8 +167,7 @@ def _place_of_each(
     lines = [line for place in places for line in place.lines]
     blank = {number for number, line in enumerate(lines) if not line.strip()}
     numbers = np.array([number for number in range(ends[-1]) if number not in skipped | blank], np.int64)
-    rows = np.minimum(decisions.row, len(numbers) - 1)
-    return np.searchsorted(np.array(ends), numbers[rows], side="right")
+    return np.searchsorted(np.array(ends), numbers[np.minimum(rows, len(numbers) - 1)], side="right")
 
 
 def _yields(
