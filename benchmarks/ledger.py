@@ -3,8 +3,8 @@
     python benchmarks/ledger.py run --data corpus.parquet [--mb 500] [--rounds 5] [--recipe english-web]
     python benchmarks/ledger.py whatif [--documents 1000000] [--rules 28]
 
-`run` curates the same JSONL files with and without the ledger in alternation, in one process, and compares the CPU time;
-the wall time is printed beside it, and on a machine that does other things tells less.
+`run` curates the same JSONL files with and without the ledger in alternation, in one process, and compares the CPU
+time; the wall time is printed beside it, and on a machine that does other things tells less.
 """
 
 from __future__ import annotations
