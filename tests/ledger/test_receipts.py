@@ -15,7 +15,7 @@ from penstock.ledger.reading import Ledger, find_ledger
 from penstock.ledger.receipts import Receipt, find_document, receipt_of
 from penstock.ledger.sampling import dropped_sample, kept_sample
 from penstock.ledger.texts import read_texts
-from penstock.text import ScoreFilter, WordCountFilter
+from penstock.text import AddId, ScoreFilter, WordCountFilter
 
 
 def receipt(ledger: Ledger, document: str) -> Receipt:
@@ -50,6 +50,18 @@ def test_a_document_is_found_by_file_and_row(tmp_path: Path) -> None:
     ledger = run(tmp_path, filters())
     assert receipt(ledger, "part-1.jsonl:4").id == "1-4"
     assert receipt(ledger, f"{tmp_path}/crawl/part-1.jsonl:4").id == "1-4"
+
+
+def test_ids_may_be_given_on_the_way(tmp_path: Path) -> None:
+    ledger = run(tmp_path, [ScoreFilter(WordCountFilter(min_words=2)), AddId("uid"), *filters()[1:]])
+    assert receipt(ledger, "0-4").id == "0-4"
+    for path in (tmp_path / "crawl").iterdir():
+        path.write_text(path.read_text().replace('"id"', '"name"'))
+    ledger = run(tmp_path, [ScoreFilter(WordCountFilter(min_words=2)), AddId("uid"), *filters()[1:]])
+    [place] = find_document(ledger, "part-0.jsonl:4")
+    given = receipt_of(ledger, place).id
+    assert given is not None
+    assert receipt(ledger, given).place == place
 
 
 def test_what_is_not_there_is_answered_with_what_is(tmp_path: Path) -> None:

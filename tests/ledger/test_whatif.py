@@ -95,6 +95,29 @@ def test_mistakes_are_answered_with_the_way_out(tmp_path: Path, change: str, exp
         parse_changes(ledger, [change])
 
 
+class Moody(WordCountFilter):
+    """Decides by more than the score."""
+
+    _name = "moody"
+
+    def __init__(self, min_words: int = 2) -> None:
+        super().__init__(min_words)
+        self._mood = False
+
+    def score_document(self, text: str) -> int:
+        self._mood = not self._mood
+        return super().score_document(text)
+
+    def keep_document(self, score: float) -> bool:
+        return score >= self.min_words and self._mood
+
+
+def test_verdicts_that_do_not_follow_from_the_score_are_not_guessed(tmp_path: Path) -> None:
+    ledger = run(tmp_path, [ScoreFilter(Moody())])
+    with pytest.raises(InputError, match="stored scores do not give back its verdicts"):
+        tried(ledger, "moody.min_words=3")
+
+
 def test_an_inverted_filter_stays_inverted(tmp_path: Path) -> None:
     ledger = run(tmp_path, [ScoreFilter(WordCountFilter(min_words=3), invert=True)])
     outcome = tried(ledger, "word_count.min_words=4")

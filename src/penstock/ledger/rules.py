@@ -74,7 +74,9 @@ def rules_of(plan: Plan, id_fields: Sequence[str]) -> Rules:
                 stages.append(_rule(part, label))
             labels.append(tuple(rule.label for rule in stages[-len(step) :]))
         steps.append(tuple(labels))
-    return Rules(plan.pipeline, tuple(steps), tuple(stages), tuple(id_fields))
+    given = [getattr(part, "id_field", None) for pool in parts for step in pool for part in step]
+    ids = dict.fromkeys([*id_fields, *(name for name in given if isinstance(name, str))])
+    return Rules(plan.pipeline, tuple(steps), tuple(stages), tuple(ids))
 
 
 def _rule(part: ProcessingStage[Any, Any], label: str) -> StageRule:

@@ -23,6 +23,8 @@ from penstock.ledger.thresholds import load_decider, threshold_names, verdicts_w
 _UNKNOWN = -2
 # With more files than that, folders are shown.
 _MOST_FILES = 20
+# A filter of whose verdicts fewer can be had again from the scores decides by more than the score.
+_TRUSTWORTHY = 0.999
 
 Changes = dict[str, dict[str, Any]]
 Fates = npt.NDArray[np.int16]
@@ -144,8 +146,8 @@ def _fates(ledger: Ledger, decisions: Decisions, changes: Mapping[str, Mapping[s
                 fails |= decisions.fails[rule]
             if label in changes:
                 scores = decisions.scores(label)
+                asked &= ~np.isnan(scores) & _reproduced(ledger.rules[label], decisions, scores)
                 fails = ~verdicts_with(ledger.rules[label], changes[label], scores)
-                asked &= ~np.isnan(scores)
             if label in silent:
                 # Of a document that never came this far nobody knows what the stage would have done.
                 asked &= (decisions.dropped == KEPT) | (decisions.dropped >= number)
@@ -156,6 +158,19 @@ def _fates(ledger: Ledger, decisions: Decisions, changes: Mapping[str, Mapping[s
         alive &= ~gone
     fates[alive & doubtful] = _UNKNOWN
     return fates
+
+
+def _reproduced(rule: StageRule, decisions: Decisions, scores: npt.NDArray[np.float64]) -> Flags:
+    """Tell for which documents the stored score gives back the stored verdict; where it hardly does, refuse."""
+    same: Flags = verdicts_with(rule, {}, scores) != decisions.fails[rule.label]
+    asked = decisions.asked[rule.label] & ~np.isnan(scores)
+    share = float(same[asked].mean()) if asked.any() else 1.0
+    if share < _TRUSTWORTHY:
+        raise InputError(
+            f"'{rule.label}': its stored scores do not give back its verdicts ({share:.1%} do), so they say nothing of "
+            "others. Only another run can tell."
+        )
+    return same
 
 
 def _silent_stages(ledger: Ledger) -> set[str]:
