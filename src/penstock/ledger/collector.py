@@ -212,10 +212,10 @@ class Passage:
         times: dict[tuple[str, str], int] = {}
         current = 0
         for verdict in verdicts:
-            order = [*range(current, len(self._documents)), *range(current)]
-            current = next((i for i in order if _is_about(verdict, self._documents[i])), current)
-            task = self._documents[current] if self._documents else None
-            block = self._collector.block_of(task) if task is not None and _is_about(verdict, task) else None
+            if len(self._documents) > 1:
+                order = [*range(current, len(self._documents)), *range(current)]
+                current = next((i for i in order if _is_about(verdict, self._documents[i])), current)
+            block = self._collector.block_of(self._documents[current]) if self._documents else None
             if block is not None:
                 turn = times[block.id, verdict.name] = times.get((block.id, verdict.name), 0) + 1
                 block.note(_label(verdict.name, turn, self._labels), verdict)
@@ -239,7 +239,7 @@ class Passage:
 
 def _is_about(verdict: Verdicts, task: DocumentBatch) -> bool:
     rows = task.source_rows
-    return rows is not None and (verdict.rows is rows or bool(np.isin(verdict.rows, rows).all()))
+    return rows is not None and (np.array_equal(verdict.rows, rows) or bool(np.isin(verdict.rows, rows).all()))
 
 
 def _label(name: str, turn: int, labels: Sequence[str]) -> str:
