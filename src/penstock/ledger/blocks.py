@@ -28,6 +28,8 @@ class Block:
     # Where they come from and where they went, as plain data.
     about: dict[str, Any]
     rows: Rows
+    # What the rules were made with: the same for all blocks, so they share it.
+    parameters: dict[str, dict[str, Any]] = field(default_factory=dict)
     # For each document the number of the label that dropped it, and whether it has left the chain of this worker.
     dropped: npt.NDArray[np.int16] = field(init=False)
     left: npt.NDArray[np.bool_] = field(init=False)
@@ -80,13 +82,14 @@ class Block:
         """Note what a rule said."""
         count = len(self.rows)
         column = self.rules.get(label)
-        parameters = plain_parameters(verdicts.parameters) if column is None else {}
+        if label not in self.parameters:
+            self.parameters[label] = plain_parameters(verdicts.parameters)
         if column is None and (verdicts.rows is self.rows or np.array_equal(verdicts.rows, self.rows)):
             # All of them at once, which is what a scan over a whole batch says.
-            self.rules[label] = RuleColumn(np.ones(count, bool), ~verdicts.kept, verdicts.scores, parameters)
+            self.rules[label] = RuleColumn(np.ones(count, bool), ~verdicts.kept, verdicts.scores)
             return
         if column is None:
-            column = self.rules[label] = RuleColumn(np.zeros(count, bool), np.zeros(count, bool), None, parameters)
+            column = self.rules[label] = RuleColumn(np.zeros(count, bool), np.zeros(count, bool))
         where = self.positions(verdicts.rows)
         column.asked[where] = True
         column.fails[where] = ~verdicts.kept
@@ -125,7 +128,7 @@ class Block:
         name = id_column(batch, id_fields) if self.ids is None and not self.identified else None
         if name is None or not batch.num_items:
             return
-        ids = batch.column(name).combine_chunks().cast(pa.string())
+        ids = batch.column(name).cast(pa.string()).combine_chunks()
         if batch.num_items == len(self.rows) and rows_of(batch) is self.rows:
             self.ids = ids
             return
@@ -136,7 +139,7 @@ class Block:
     def to_fragment(self, labels: Sequence[str]) -> Fragment:
         """Return all of it in the form in which it is written."""
         dropped_by = pa.array(labels, pa.string()).take(pa.array(self.dropped, mask=self.dropped == _ALIVE))
-        return Fragment(self.id, self.about, self.rows, dropped_by, self.rules, self.ids, self.sizes)
+        return Fragment(self.id, self.about, self.rows, dropped_by, self.rules, self.ids, self.sizes, self.parameters)
 
 
 def _sizes(batch: DocumentBatch, text_field: str) -> npt.NDArray[np.int64] | None:

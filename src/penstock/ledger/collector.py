@@ -54,6 +54,7 @@ class Collector:
         # Off while a part is only tried, to find out what makes a worker die.
         self.writes = True
         self._blocks: dict[str, Block] = {}
+        self._parameters: dict[str, dict[str, Any]] = {}
         self._labels = [label for step in orders.steps for label in step]
         numbered = iter(enumerate(self._labels))
         self.steps = [[next(numbered) for _ in step] for step in orders.steps]
@@ -70,8 +71,8 @@ class Collector:
             block = self.block_of(task)
             if block is None:
                 self.open_block(task, None)
-            elif has_rows(task):
-                block.extend(rows_of(task))
+            elif number == 0 and has_rows(task):
+                block.extend(rows_of(task))  # another task of the same block, from an earlier pool
         return Passage(self, number, [copy.copy(task) for task in tasks])
 
     def left_out(self, number: int, before: Sequence[Task[Any]], after: Sequence[Task[Any]]) -> None:
@@ -117,7 +118,7 @@ class Collector:
             about |= {"made_by": made_by, "from_block": parent} if made_by else {}
             if made_by or not has_rows(batch):
                 batch.source_rows = np.arange(batch.num_items)
-        block = Block(str(name), about, rows_of(batch))
+        block = Block(str(name), about, rows_of(batch), self._parameters)
         if not is_new:
             block.measured, block.identified = True, id_column(batch, self.orders.id_fields) is not None
         self._blocks[block.id] = block

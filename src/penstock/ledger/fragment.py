@@ -33,7 +33,6 @@ class RuleColumn:
     asked: npt.NDArray[np.bool_]
     fails: npt.NDArray[np.bool_]
     scores: npt.NDArray[np.float64] | None = None
-    parameters: Mapping[str, Any] = field(default_factory=dict)
 
     def extend(self, count: int) -> None:
         """Make room for documents that have not been asked about."""
@@ -56,6 +55,8 @@ class Fragment:
     rules: Mapping[str, RuleColumn]
     ids: pa.Array | None = None
     sizes: npt.NDArray[np.int64] | None = None
+    # What the rules were made with, as far as is known.
+    parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def to_table(self) -> pa.Table:
         """Return everything as one table that describes itself."""
@@ -75,25 +76,29 @@ class Fragment:
         for label, rule in self.rules.items():
             if rule.scores is not None:
                 columns[SCORE + label] = _score_column(rule)
-        rules = {label: dict(rule.parameters) for label, rule in self.rules.items()}
+        rules = {label: dict(self.parameters.get(label, {})) for label in self.rules}
         described = {"rules": rules, "blocks": {self.block: self.about}}
         return pa.table(columns).replace_schema_metadata({METADATA: json.dumps(described, ensure_ascii=False)})
 
 
 def _bits(flags: Sequence[npt.NDArray[np.bool_]], count: int) -> pa.Array:
-    word = np.zeros(count, np.int64)
+    """Return a word for each document, of which bit n is its n-th flag."""
+    padded = np.zeros((count, 64), bool)
     for bit, flag in enumerate(flags):
-        word |= flag.astype(np.int64) << bit
-    return pa.array(word)
+        padded[:, bit] = flag
+    return pa.array(np.packbits(padded, axis=1, bitorder="little").view("<i8")[:, 0])
 
 
 def _score_column(rule: RuleColumn) -> pa.Array:
     assert rule.scores is not None
     scores = rule.scores
+    every = bool(rule.asked.all())
     with np.errstate(over="ignore", invalid="ignore"):
-        large = bool((np.abs(scores[rule.asked]) >= _EXACT_IN_32_BITS).any())
-    stored = scores if large else scores.astype(np.float32)
-    return pa.array(stored, mask=None if rule.asked.all() else ~rule.asked)
+        # What is not a number is left out of account by these two.
+        highest, lowest = np.fmax.reduce(scores), np.fmin.reduce(scores)
+        large = highest >= _EXACT_IN_32_BITS or lowest <= -_EXACT_IN_32_BITS
+        stored = scores if large else scores.astype(np.float32)
+    return pa.array(stored, mask=None if every else ~rule.asked)
 
 
 def restored_scores(stored: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
