@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.ledger.fragment import Fragment, RuleColumn, write_table
+from penstock.ledger.fragment import PARQUET, Fragment, RuleColumn, write_table
 from penstock.ledger.reading import find_ledger
 from penstock.ledger.rules import Rules, StageRule, write_rules
 from penstock.ledger.whatif import parse_changes, what_if
@@ -136,7 +136,7 @@ def _write_pieces(folder: str, labels: list[str], documents: int) -> None:
             chance.integers(100, 20_000, count),
         )
         with Path(f"{folder}/{number:04}.parquet").open("wb") as stream:
-            write_table(fragment.to_table(), stream)
+            write_table(fragment.to_table(), stream, PARQUET)
 
 
 def main() -> None:

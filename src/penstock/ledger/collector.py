@@ -22,7 +22,7 @@ from penstock.core.task import Task
 from penstock.core.verdicts import Verdicts
 from penstock.ledger.blocks import Block
 from penstock.ledger.following import Rows, are_distinct, follow, has_rows, id_column, rows_of
-from penstock.ledger.fragment import write_table
+from penstock.ledger.fragment import suffix_for, write_table
 from penstock.ledger.rules import plain_parameters
 from penstock.storage.atomic import atomic_write
 
@@ -135,9 +135,10 @@ class Collector:
         if not self.writes or not len(block.rows):
             return
         name = hashlib.sha256(f"{block.about['task']}|{block.id}|{self.orders.pool}".encode()).hexdigest()[:20]
-        target = f"{self.orders.folder}/{name}.parquet"
+        suffix = suffix_for(len(block.rows))
+        target = f"{self.orders.folder}/{name}{suffix}"
         with atomic_write(target, self.orders.storage_options, durable=False) as stream:
-            write_table(block.to_fragment(self._labels).to_table(), stream)
+            write_table(block.to_fragment(self._labels).to_table(), stream, suffix)
 
 
 class Passage:

@@ -22,6 +22,9 @@ ASKED, FAILED = "asked.", "fails."
 RULES_PER_WORD = 63
 METADATA = b"penstock.ledger"
 
+PARQUET, ARROW = ".parquet", ".arrow"
+_SMALL = 8192
+
 # Whole numbers beyond this are not exact in 32 bits.
 _EXACT_IN_32_BITS = 2**24
 
@@ -123,13 +126,37 @@ def describe(schema: pa.Schema) -> dict[str, Any]:
     return described
 
 
-def write_table(table: pa.Table, stream: IO[bytes]) -> None:
-    """Write one or several pieces as a Parquet file."""
+def suffix_for(documents: int) -> str:
+    """Return in which form a piece is written: a small one as Arrow, which costs less, to be put together later."""
+    return ARROW if documents < _SMALL else PARQUET
+
+
+def write_table(table: pa.Table, stream: IO[bytes], suffix: str) -> None:
+    """Write one or several pieces."""
+    target = pa.BufferOutputStream()
+    if suffix == ARROW:
+        import pyarrow.ipc as ipc
+
+        with ipc.new_file(target, table.schema, options=ipc.IpcWriteOptions(compression="lz4")) as writer:
+            writer.write_table(table)
+    else:
+        _write_parquet(table, target)
+    stream.write(target.getvalue())
+
+
+def read_arrow(stream: IO[bytes]) -> pa.Table:
+    """Read a small piece."""
+    import pyarrow.ipc as ipc
+
+    return ipc.open_file(pa.py_buffer(stream.read())).read_all()
+
+
+def _write_parquet(table: pa.Table, target: pa.NativeFile) -> None:
     import pyarrow.parquet as pq
 
     pq.write_table(
         table,
-        stream,
+        target,
         compression="zstd",
         compression_level=1,
         # Scores hardly ever repeat, and the statistics of one are of no use to anybody.

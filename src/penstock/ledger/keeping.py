@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.ledger.collector import LedgerOrders
-from penstock.ledger.fragment import METADATA, describe, write_table
+from penstock.ledger.fragment import ARROW, METADATA, PARQUET, describe, read_arrow, write_table
 from penstock.ledger.rules import Rules, rules_of, write_rules
 from penstock.plan.plan import Plan
 from penstock.storage.atomic import atomic_write
@@ -19,11 +19,9 @@ FOLDER_NAME = "ledger"
 ID_FIELDS = ("id", "url", "_curator_dedup_id", "doc_id", "document_id", "uuid")
 _DEFAULT_TEXT_FIELD = "text"
 
-# Pieces smaller than this are put together until there is that much: a million small tasks leave no million files.
-_ENOUGH_BYTES = 1 << 20
-_MOST_PIECES = 2000
-# So few are no trouble to anybody.
-_FEW_PIECES = 32
+# Small pieces are put together until there is that much: a million small tasks leave no million files.
+_ENOUGH_BYTES = 1 << 24
+_MOST_PIECES = 4000
 
 
 class KeptLedger:
@@ -52,21 +50,16 @@ class KeptLedger:
 
     def tidy(self) -> None:
         """Put small pieces together, in the order of their names; a crash on the way leaves every document there."""
-        import pyarrow.parquet as pq
-
-        pieces = _pieces(self.folder, self._options)
-        if len(pieces) <= _FEW_PIECES:
-            return
         filesystem, folder = filesystem_of(self.folder, self._options)
-        for group in _groups(pieces):
+        for group in _groups(_small_pieces(self.folder, self._options)):
             tables = []
             for name in group:
                 with open_input(f"{self.folder}/{name}", self._options) as stream:
-                    tables.append(pq.read_table(stream))
+                    tables.append(read_arrow(stream))
             for number, alike in enumerate(_alike(tables)):
-                target = f"{self.folder}/{_merged_name(group, number)}"
+                target = f"{self.folder}/{group[0].removesuffix(ARROW)}-{number}{PARQUET}"
                 with atomic_write(target, self._options, durable=False) as stream:
-                    write_table(_merged(alike), stream)
+                    write_table(_merged(alike), stream, PARQUET)
             for name in group:
                 filesystem.rm(f"{folder}/{name}")
 
@@ -97,31 +90,25 @@ def clear_ledger(run_folder: str, storage_options: dict[str, Any] | None = None)
         filesystem.rm(name, recursive=True)
 
 
-def _pieces(folder: str, storage_options: dict[str, Any] | None) -> list[tuple[str, int]]:
-    """Return names and sizes of what workers wrote, in order; what was put together before has a dash in its name."""
+def _small_pieces(folder: str, storage_options: dict[str, Any] | None) -> list[tuple[str, int]]:
+    """Return names and sizes of what has to be put together, in order."""
     filesystem, name = filesystem_of(folder, storage_options)
     found = [(entry["name"].rpartition("/")[2], int(entry["size"])) for entry in filesystem.ls(name, detail=True)]
-    return sorted((piece, size) for piece, size in found if piece.endswith(".parquet") and "-" not in piece)
+    return sorted((piece, size) for piece, size in found if piece.endswith(ARROW))
 
 
 def _groups(pieces: Sequence[tuple[str, int]]) -> Iterator[list[str]]:
-    """Group small pieces; of a single one nothing is gained."""
+    """Group pieces until there is enough of them."""
     group: list[str] = []
     total = 0
     for piece, size in pieces:
-        if size >= _ENOUGH_BYTES:
-            continue
         group.append(piece)
         total += size
         if total >= _ENOUGH_BYTES or len(group) >= _MOST_PIECES:
             yield group
             group, total = [], 0
-    if len(group) > 1:
+    if group:
         yield group
-
-
-def _merged_name(group: Sequence[str], number: int) -> str:
-    return f"{group[0].removesuffix('.parquet')}-{number}.parquet"
 
 
 def _alike(tables: Sequence[pa.Table]) -> list[list[pa.Table]]:

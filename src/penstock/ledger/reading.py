@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from penstock.errors import InputError
 from penstock.ledger.decisions import Decisions, assemble
-from penstock.ledger.fragment import ID, SCORE, describe
+from penstock.ledger.fragment import ARROW, ID, PARQUET, SCORE, describe, read_arrow
 from penstock.ledger.keeping import FOLDER_NAME
 from penstock.ledger.rules import FILE_NAME, Rules, read_rules
-from penstock.storage.filesystem import filesystem_of
+from penstock.storage.filesystem import filesystem_of, open_input
 from penstock.storage.run_folder import FOLDER_NAME as RUN_FOLDER
 
 
@@ -22,11 +22,19 @@ class Piece:
     """One file of a ledger."""
 
     def __init__(self, path: str) -> None:
-        import pyarrow.parquet as pq
-
         filesystem, name = filesystem_of(path)
-        self._file = pq.ParquetFile(name, filesystem=filesystem)
-        self.schema: pa.Schema = self._file.schema_arrow
+        self._table: pa.Table | None = None
+        if path.endswith(ARROW):  # of a run that was stopped, or is not over
+            with open_input(path) as stream:
+                self._table = read_arrow(stream)
+            self.schema: pa.Schema = self._table.schema
+            self.num_rows = int(self._table.num_rows)
+        else:
+            import pyarrow.parquet as pq
+
+            self._file = pq.ParquetFile(name, filesystem=filesystem)
+            self.schema = self._file.schema_arrow
+            self.num_rows = int(self._file.metadata.num_rows)
         described = describe(self.schema)
         # Rules in the order of their bits, each with its parameters; blocks with where they come from.
         self.rules: dict[str, dict[str, Any]] = described["rules"]
@@ -37,14 +45,10 @@ class Piece:
         """Which pool of workers wrote it."""
         return min((int(about["pool"]) for about in self.blocks.values()), default=0)
 
-    @property
-    def num_rows(self) -> int:
-        """How many documents it is about."""
-        return int(self._file.metadata.num_rows)
-
     def read(self, columns: list[str]) -> pa.Table:
         """Read some columns; those it does not have are left out."""
-        return self._file.read(columns=[name for name in columns if name in self.schema.names])
+        there = [name for name in columns if name in self.schema.names]
+        return self._table.select(there) if self._table is not None else self._file.read(columns=there)
 
     def read_facts(self) -> pa.Table:
         """Read everything but ids and scores, which are read when somebody asks for them."""
@@ -63,7 +67,7 @@ class Ledger:
     def pieces(self) -> list[Piece]:
         """Return every file, in the order in which documents went through the pools."""
         filesystem, name = filesystem_of(self.folder)
-        paths = sorted(path for path in filesystem.ls(name, detail=False) if path.endswith(".parquet"))
+        paths = sorted(path for path in filesystem.ls(name, detail=False) if path.endswith((PARQUET, ARROW)))
         pieces = [Piece(filesystem.unstrip_protocol(path)) for path in paths]
         return sorted(pieces, key=lambda piece: piece.pool)
 
