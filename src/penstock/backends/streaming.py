@@ -99,7 +99,9 @@ class StreamingExecutor:
     ) -> list[Task[Any]]:
         """Run the pipeline and return what its last stage gave, in the order of the input."""
         cluster = self._cluster()
-        opened = open_run(pipeline, cluster, initial_tasks, checkpoint_path, self._run_dir, ledger=self.ledger)
+        opened = open_run(
+            pipeline, cluster, initial_tasks, checkpoint_path, self._run_dir, self._budget, ledger=self.ledger
+        )
         run = _StreamingRun(self, opened, cluster)
         try:
             run.run(root_tasks(initial_tasks), given=initial_tasks is not None)

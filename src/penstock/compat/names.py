@@ -42,6 +42,22 @@ _STRING_FILTERS = _all_in(
 )
 _REPETITION_FILTERS = _all_in("penstock.text", "RepeatedLinesFilter")
 
+_DOWNLOADER = _all_in("penstock.text", "DocumentDownloader")
+_DOWNLOAD_STAGE = _all_in("penstock.text", "DocumentDownloadStage")
+_RECORD_EXTRACTOR = _all_in("penstock.text", "DocumentExtractor")
+_RECORD_ITERATOR = _all_in("penstock.text", "DocumentIterator")
+_ITERATE_STAGE = _all_in("penstock.text", "DocumentIterateExtractStage")
+_DOWNLOAD_EXTRACT = _all_in("penstock.text", "DocumentDownloadExtractStage")
+_URL_GENERATOR = _all_in("penstock.text", "URLGenerator")
+_URL_STAGE = _all_in("penstock.text", "URLGenerationStage")
+_SOURCES = {**_DOWNLOADER, **_RECORD_EXTRACTOR, **_RECORD_ITERATOR, **_DOWNLOAD_EXTRACT, **_URL_GENERATOR}
+_COMMON_CRAWL = _all_in("penstock.text", "CommonCrawlDownloadExtractStage")
+_WIKIPEDIA = _all_in("penstock.text", "WikipediaDownloadExtractStage")
+_ARXIV = _all_in("penstock.text", "ArxivDownloadExtractStage")
+_HTML_ALGORITHM = _all_in("penstock.text", "HTMLExtractorAlgorithm")
+_JUSTEXT = _all_in("penstock.text", "JusTextExtractor")
+_RESILIPARSE = _all_in("penstock.text", "ResiliparseExtractor")
+_TRAFILATURA = _all_in("penstock.text", "TrafilaturaExtractor")
 _TOKEN_FILTER = _all_in("penstock.text", "TokenCountFilter")
 _FASTTEXT_FILTERS = _all_in("penstock.text", "FastTextLangId", "FastTextQualityFilter")
 
@@ -65,6 +81,7 @@ _JOINER = _all_in("penstock.text", "DocumentJoiner")
 _SPLITTER = _all_in("penstock.text", "DocumentSplitter")
 
 _TEXT = f"{ROOT}.stages.text"
+_DOWNLOAD = f"{_TEXT}.download"
 _XENNA = _all_in("penstock.compat.legacy", "XennaExecutor")
 
 # Module -> its public names -> "module:name" of ours. Parents of a module need no entry of their own.
@@ -107,6 +124,41 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     f"{_TEXT}.filters.heuristic.string": _STRING_FILTERS,
     f"{_TEXT}.filters.heuristic.repetition": _REPETITION_FILTERS,
     f"{_TEXT}.filters.heuristic.repetition.repetition": _REPETITION_FILTERS,
+    f"{_DOWNLOAD}": {**_SOURCES, **_COMMON_CRAWL, **_WIKIPEDIA, **_ARXIV},
+    f"{_DOWNLOAD}.base": _SOURCES,
+    f"{_DOWNLOAD}.base.download": {**_DOWNLOADER, **_DOWNLOAD_STAGE},
+    f"{_DOWNLOAD}.base.extract": _RECORD_EXTRACTOR,
+    f"{_DOWNLOAD}.base.iterator": {**_RECORD_ITERATOR, **_ITERATE_STAGE},
+    f"{_DOWNLOAD}.base.stage": _DOWNLOAD_EXTRACT,
+    f"{_DOWNLOAD}.base.url_generation": {**_URL_GENERATOR, **_URL_STAGE},
+    f"{_DOWNLOAD}.common_crawl": _COMMON_CRAWL,
+    f"{_DOWNLOAD}.common_crawl.stage": _COMMON_CRAWL,
+    f"{_DOWNLOAD}.common_crawl.download": _all_in(
+        "penstock.text", "CommonCrawlWARCDownloader", "CommonCrawlWARCReader"
+    ),
+    f"{_DOWNLOAD}.common_crawl.extract": _all_in("penstock.text", "CommonCrawlHTMLExtractor"),
+    f"{_DOWNLOAD}.common_crawl.url_generation": _all_in(
+        "penstock.text", "MainCommonCrawlUrlGenerator", "NewsCommonCrawlUrlGenerator"
+    ),
+    f"{_DOWNLOAD}.common_crawl.warc_iterator": _all_in("penstock.text", "CommonCrawlWarcIterator"),
+    f"{_DOWNLOAD}.html_extractors": {**_HTML_ALGORITHM, **_JUSTEXT, **_RESILIPARSE, **_TRAFILATURA},
+    f"{_DOWNLOAD}.html_extractors.base": _HTML_ALGORITHM,
+    f"{_DOWNLOAD}.html_extractors.justext": _JUSTEXT,
+    f"{_DOWNLOAD}.html_extractors.resiliparse": _RESILIPARSE,
+    f"{_DOWNLOAD}.html_extractors.trafilatura": _TRAFILATURA,
+    f"{_DOWNLOAD}.html_extractors.utils": _all_in("penstock.text", "get_stop_list_dict"),
+    f"{_DOWNLOAD}.wikipedia": _WIKIPEDIA,
+    f"{_DOWNLOAD}.wikipedia.stage": _WIKIPEDIA,
+    f"{_DOWNLOAD}.wikipedia.download": _all_in("penstock.text", "WikipediaDownloader"),
+    f"{_DOWNLOAD}.wikipedia.extract": _all_in("penstock.text", "WikipediaExtractor"),
+    f"{_DOWNLOAD}.wikipedia.iterator": _all_in("penstock.text", "WikipediaIterator"),
+    f"{_DOWNLOAD}.wikipedia.url_generation": _all_in("penstock.text", "WikipediaUrlGenerator"),
+    f"{_DOWNLOAD}.arxiv": _ARXIV,
+    f"{_DOWNLOAD}.arxiv.stage": _ARXIV,
+    f"{_DOWNLOAD}.arxiv.download": _all_in("penstock.text", "ArxivDownloader"),
+    f"{_DOWNLOAD}.arxiv.extract": _all_in("penstock.text", "ArxivExtractor"),
+    f"{_DOWNLOAD}.arxiv.iterator": _all_in("penstock.text", "ArxivIterator"),
+    f"{_DOWNLOAD}.arxiv.url_generation": _all_in("penstock.text", "ArxivUrlGenerator"),
     f"{_TEXT}.filters.token": _TOKEN_FILTER,
     f"{_TEXT}.filters.token.token_count": _TOKEN_FILTER,
     f"{_TEXT}.filters.fasttext": _FASTTEXT_FILTERS,

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from penstock.core.documents import DocumentBatch
 from penstock.core.verdicts import Verdicts
-from penstock.ledger.following import Rows, id_column, rows_of
+from penstock.ledger.document_rows import Rows, id_column, rows_of
 from penstock.ledger.fragment import Fragment, RuleColumn
 from penstock.ledger.rules import plain_parameters
 

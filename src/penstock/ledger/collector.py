@@ -21,7 +21,7 @@ from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.core.verdicts import Verdicts
 from penstock.ledger.blocks import Block
-from penstock.ledger.following import Rows, are_distinct, follow, has_rows, id_column, rows_of
+from penstock.ledger.document_rows import Rows, are_distinct, has_rows, id_column, rows_of
 from penstock.ledger.fragment import suffix_for, write_table
 from penstock.ledger.rules import plain_parameters
 from penstock.storage.atomic import atomic_write
@@ -201,13 +201,8 @@ class Passage:
             return self._collector.open_block(output, parent, read_by=self._labels[0])
         if output._metadata.get(BLOCK_KEY) == block.id and has_rows(output) and are_distinct(rows_of(output)):
             return block
-        can_follow = has_rows(parent) and not has_rows(output)
-        positions = follow(parent, output, self._collector.orders.id_fields) if can_follow else None
-        if positions is None:
-            self._remade.add(block.id)
-            return self._collector.open_block(output, None, self._labels[-1], block.id)
-        output.source_rows = rows_of(parent)[positions]
-        return block
+        self._remade.add(block.id)
+        return self._collector.open_block(output, None, self._labels[-1], block.id)
 
     def _note(self, verdicts: Sequence[Verdicts]) -> None:
         """Give each verdict to the batch it is about: a stage speaks of its tasks in order."""

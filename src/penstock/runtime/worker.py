@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,14 +31,20 @@ class ChainResult:
 
 
 class _Consumed:
-    """What a step was given, looked at before the stage may change it; for a later piece of the same: nothing."""
+    """What a step was given, looked at before the stage may change it."""
 
-    def __init__(self, step: Step, tasks: Sequence[Task[Any]] = (), passage: Passage | None = None) -> None:
+    def __init__(self, tasks: Sequence[Task[Any]], passage: Passage | None = None) -> None:
         self.tasks = len(tasks)
         self.items, self.bytes = _measure(tasks)
         self.task_ids = ",".join(task.task_id for task in tasks)
         self.noun = tasks[0].noun if tasks else ""
         self.passage = passage
+
+    def used_up(self) -> _Consumed:
+        """Return the same tasks when all of them is accounted for already."""
+        rest = copy.copy(self)
+        rest.tasks = rest.items = rest.bytes = 0
+        return rest
 
 
 class Worker:
@@ -183,7 +190,7 @@ class Worker:
         """Let one step work on a chunk; what it gives one by one is counted as it comes."""
         step, counters = self._steps[number], self._counters[number]
         passage = self._ledger.begin(number, tasks) if self._ledger is not None else None
-        consumed = _Consumed(step, tasks, passage)
+        consumed = _Consumed(tasks, passage)
         start = self._clock()
         try:
             outputs = self._call(step, counters, tasks)
@@ -222,7 +229,7 @@ class Worker:
                 if consumed.passage is not None:
                     consumed.passage.end(step)
                 return
-            consumed = _Consumed(step, (), consumed.passage)
+            consumed = consumed.used_up()
             given += 1
             yield piece
 

@@ -1,6 +1,40 @@
-"""Text: read documents, change and filter them, write what is left."""
+"""Text: read documents or extract them from archives, change and filter them, write what is left."""
 
 from penstock.text.add_id import AddId
+from penstock.text.download.arxiv import ArxivDownloader, ArxivDownloadExtractStage, ArxivUrlGenerator
+from penstock.text.download.common_crawl import (
+    CommonCrawlDownloadExtractStage,
+    CommonCrawlWARCDownloader,
+    MainCommonCrawlUrlGenerator,
+    NewsCommonCrawlUrlGenerator,
+)
+from penstock.text.download.download_extract import DocumentDownloadExtractStage
+from penstock.text.download.downloader import DocumentDownloader, DocumentDownloadStage
+from penstock.text.download.record_reader import CommonCrawlWARCReader
+from penstock.text.download.urls import URLGenerationStage, URLGenerator
+from penstock.text.download.wikipedia import (
+    WikipediaDownloader,
+    WikipediaDownloadExtractStage,
+    WikipediaUrlGenerator,
+)
+from penstock.text.extract.arxiv import ArxivIterator
+from penstock.text.extract.extraction_stage import HTMLExtractionStage
+from penstock.text.extract.html_algorithms import (
+    HTMLExtractorAlgorithm,
+    JusTextExtractor,
+    ResiliparseExtractor,
+    TrafilaturaExtractor,
+)
+from penstock.text.extract.html_extractor import CommonCrawlHTMLExtractor
+from penstock.text.extract.iterate import DocumentIterateExtractStage
+from penstock.text.extract.latex import ArxivExtractor
+from penstock.text.extract.outcome import Damaged, Skipped
+from penstock.text.extract.pages import CommonCrawlWarcIterator
+from penstock.text.extract.records import DocumentExtractor, DocumentIterator
+from penstock.text.extract.stop_words import get_stop_list_dict
+from penstock.text.extract.warc_reader import WarcReader, WarcReaderStage
+from penstock.text.extract.wiki_markup import WikipediaExtractor
+from penstock.text.extract.wikipedia import WikipediaIterator
 from penstock.text.filters.document_filter import DocumentFilter
 from penstock.text.filters.fasttext import FastTextLangId, FastTextQualityFilter
 from penstock.text.filters.heuristic import (
@@ -26,10 +60,27 @@ from penstock.text.splitting import DocumentJoiner, DocumentSplitter
 
 __all__ = [
     "AddId",
+    "ArxivDownloadExtractStage",
+    "ArxivDownloader",
+    "ArxivExtractor",
+    "ArxivIterator",
+    "ArxivUrlGenerator",
     "BoilerPlateStringFilter",
     "BoilerPlateStringModifier",
+    "CommonCrawlDownloadExtractStage",
+    "CommonCrawlHTMLExtractor",
+    "CommonCrawlWARCDownloader",
+    "CommonCrawlWARCReader",
+    "CommonCrawlWarcIterator",
     "CommonEnglishWordsFilter",
+    "Damaged",
+    "DocumentDownloadExtractStage",
+    "DocumentDownloadStage",
+    "DocumentDownloader",
+    "DocumentExtractor",
     "DocumentFilter",
+    "DocumentIterateExtractStage",
+    "DocumentIterator",
     "DocumentJoiner",
     "DocumentModifier",
     "DocumentSplitter",
@@ -37,25 +88,43 @@ __all__ = [
     "FastTextLangId",
     "FastTextQualityFilter",
     "FilePartitioningStage",
+    "HTMLExtractionStage",
+    "HTMLExtractorAlgorithm",
     "JsonlReader",
     "JsonlReaderStage",
     "JsonlWriter",
+    "JusTextExtractor",
     "LineRemover",
+    "MainCommonCrawlUrlGenerator",
     "MarkdownRemover",
     "MegatronTokenizerWriter",
     "Modify",
     "NewlineNormalizer",
+    "NewsCommonCrawlUrlGenerator",
     "NonAlphaNumericFilter",
     "ParquetReader",
     "ParquetReaderStage",
     "ParquetWriter",
     "QuotationRemover",
     "RepeatedLinesFilter",
+    "ResiliparseExtractor",
     "ScoreFilter",
+    "Skipped",
     "Slicer",
     "TextModifier",
     "TokenCountFilter",
+    "TrafilaturaExtractor",
+    "URLGenerationStage",
+    "URLGenerator",
     "UnicodeReformatter",
     "UrlRemover",
+    "WarcReader",
+    "WarcReaderStage",
+    "WikipediaDownloadExtractStage",
+    "WikipediaDownloader",
+    "WikipediaExtractor",
+    "WikipediaIterator",
+    "WikipediaUrlGenerator",
     "WordCountFilter",
+    "get_stop_list_dict",
 ]

@@ -17,7 +17,8 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.core.files import SizedFile
-from penstock.storage.filesystem import COMPRESSIONS, filesystem_of, open_input, reading
+from penstock.storage.compression import compression_of
+from penstock.storage.filesystem import filesystem_of, open_input, reading
 
 # Nobody's documents are larger than that, and if they are, a few of them are enough.
 _MOST_BYTES_PER_PLACE = 8_000_000
@@ -47,7 +48,7 @@ class Place:
     @property
     def bytes_in_file(self) -> float:
         """How much of the file they take, as far as that can be told: compressed ones about what zlib makes of them."""
-        if self.file.endswith(COMPRESSIONS):
+        if compression_of(self.file):
             return len(zlib.compress(b"".join(self.lines)))
         return self.file_bytes if self.table is not None else self.bytes
 
@@ -58,7 +59,7 @@ def sample_jsonl(files: Sequence[SizedFile], documents: int, places: int) -> Ite
     for stretch in _stretches(files, places):
         missing = -(-documents // places)
         for file, start, end in stretch:
-            if file.path.endswith(COMPRESSIONS):
+            if compression_of(file.path):
                 lines = streams.setdefault(file.path, _all_lines(file.path))
             else:
                 lines = _lines_between(file.path, start, end)

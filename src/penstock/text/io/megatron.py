@@ -103,8 +103,8 @@ class MegatronTokenizerWriter(DocumentWriter):
         kind = np.dtype(np.uint16 if self._vocabulary <= 2**16 else np.int32)
         try:
             # The index is the last to appear: where there is one, its tokens are there too.
-            with atomic_write(f"{stem}.idx", self._storage_options) as index:
-                with atomic_write(f"{stem}.bin", self._storage_options) as tokens:
+            with atomic_write(f"{stem}.idx", self.storage_options) as index:
+                with atomic_write(f"{stem}.bin", self.storage_options) as tokens:
                     lengths = self._write_tokens(texts, kind, tokens)
                 _write_index(lengths, kind, index)
         except _NoTokens:
@@ -128,7 +128,7 @@ class MegatronTokenizerWriter(DocumentWriter):
     def before_run(self, *, resuming: bool) -> None:
         """Look at what lies in the output folder; what is overwritten has an index beside it."""
         super().before_run(resuming=resuming)
-        filesystem, folder = filesystem_of(self.path, self._storage_options)
+        filesystem, folder = filesystem_of(self.path, self.storage_options)
         if self.mode == "overwrite" and not resuming and filesystem.isdir(folder):
             for name in filesystem.ls(folder, detail=False):
                 if name.endswith(".idx"):
