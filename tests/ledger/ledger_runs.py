@@ -36,7 +36,8 @@ def run(folder: Path, stages: Sequence[Stage], *, inline: bool = True, **setting
     """Run stages between a reader and a writer, and open the ledger."""
     if not (folder / "crawl").exists():
         write_documents(folder / "crawl")
-    pipeline = Pipeline("p", stages=[JsonlReader(folder / "crawl"), *stages, JsonlWriter(folder / "clean")])
+    reader = JsonlReader(folder / "crawl", blocksize=settings.pop("blocksize", None))
+    pipeline = Pipeline("p", stages=[reader, *stages, JsonlWriter(folder / "clean")])
     checkpoint = settings.pop("checkpoint_path", None)
     executor = InlineExecutor if inline else StreamingExecutor
     pipeline.run(executor(show_progress=False, **settings), checkpoint_path=checkpoint)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,25 @@ def test_ids_may_be_given_on_the_way(tmp_path: Path) -> None:
     given = receipt_of(ledger, place).id
     assert given is not None
     assert receipt(ledger, given).place == place
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize("inline", [True, False])
+def test_rows_are_counted_through_a_file_that_is_read_in_parts(tmp_path: Path, inline: bool, compressed: bool) -> None:
+    crawl = write_documents(tmp_path / "crawl", files=2, documents=60)
+    if compressed:
+        for path in list(crawl.iterdir()):
+            (crawl / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+            path.unlink()
+    ledger = run(tmp_path, filters(), inline=inline, blocksize=2000)
+    assert len([name for piece in ledger.pieces for name in piece.blocks]) > 4
+    ending = ".jsonl.gz" if compressed else ".jsonl"
+    for number in (0, 17, 42, 58):
+        found = receipt(ledger, f"part-1{ending}:{number}")
+        assert found.id == f"1-{number}"
+        # Small enough to be read together, the two compressed files count as one.
+        assert (found.row, len(found.remarks)) == ((60 + number, 1) if compressed else (number, 0))
+        assert read_texts(ledger, [found.place])[0].split() == ["word"] * (number * (2 if number % 3 == 2 else 1))
 
 
 def test_what_is_not_there_is_answered_with_what_is(tmp_path: Path) -> None:

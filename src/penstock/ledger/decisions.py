@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,13 @@ if TYPE_CHECKING:
 
 Flags = npt.NDArray[np.bool_]
 KEPT = -1
+
+
+class Place(NamedTuple):
+    """Where a document stands in a ledger."""
+
+    block: str
+    row: int
 
 
 @dataclass

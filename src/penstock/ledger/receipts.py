@@ -6,27 +6,21 @@ import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import InputError
-from penstock.ledger.decisions import Decisions, assemble
+from penstock.ledger.decisions import Decisions, Place, assemble
 from penstock.ledger.fragment import BLOCK, ID, ROW
 from penstock.ledger.reading import Ledger, Piece
+from penstock.ledger.texts import is_called, rows_before
 from penstock.ledger.thresholds import shown_parameters
 
 _SHOWN_IDS = 3
 _COMPARED_IDS = 200_000
-
-
-class Place(NamedTuple):
-    """Where a document stands in a ledger."""
-
-    block: str
-    row: int
 
 
 @dataclass(frozen=True)
@@ -132,6 +126,8 @@ def _lines(
 
 
 def _remarks(about: dict[str, Any], dropped_by: str | None, failed_at: str | None) -> Iterator[str]:
+    if len(about.get("files", ())) > 1:
+        yield f"the {len(about['files'])} files were read together; the row is counted through all of them"
     if failed_at is not None:
         yield f"stage '{failed_at}' failed on it; the error is in dead_letters.jsonl"
     if "made_by" in about:
@@ -167,14 +163,15 @@ def _by_row(ledger: Ledger, wanted: str) -> Iterator[Place]:
             table = table.filter(pc.is_in(table[BLOCK], value_set=pa.array(named)))
             # Rows count from the beginning of a part, where a file was read in parts.
             for name in named:
-                row = int(number) - ledger.row_in_file(name, 0)
+                before = rows_before(ledger.rules, piece.blocks[name], file)
+                row = int(number) - ledger.row_in_file(name, 0) + before
                 hit = pc.and_(pc.equal(table[BLOCK], name), pc.equal(table[ROW], row))
                 if row >= 0 and pc.any(hit).as_py():
                     yield Place(name, row)
 
 
 def _is_from(about: dict[str, Any], file: str) -> bool:
-    return "made_by" not in about and any(path == file or path.endswith(f"/{file}") for path in about.get("files", ()))
+    return "made_by" not in about and any(is_called(path, file) for path in about.get("files", ()))
 
 
 def _not_found(ledger: Ledger, wanted: str) -> str:

@@ -12,10 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.errors import InputError, suggestion
-from penstock.ledger.decisions import KEPT, Decisions, Flags
+from penstock.ledger.decisions import KEPT, Decisions, Flags, Place
 from penstock.ledger.fragment import ID
 from penstock.ledger.reading import Ledger, Piece
-from penstock.ledger.receipts import Place
 
 
 @dataclass(frozen=True)

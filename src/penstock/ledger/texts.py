@@ -11,8 +11,8 @@ import numpy as np
 from penstock.core.documents import DocumentBatch
 from penstock.core.files import FileGroupTask
 from penstock.errors import PenstockError
+from penstock.ledger.decisions import Place
 from penstock.ledger.reading import Ledger
-from penstock.ledger.receipts import Place
 from penstock.ledger.rules import Rules
 from penstock.ledger.thresholds import load_decider
 
@@ -32,6 +32,18 @@ def read_again(rules: Rules, about: dict[str, Any], rows: Iterable[int]) -> dict
     except (PenstockError, OSError, TypeError, ValueError) as error:
         return dict.fromkeys(wanted, f"cannot be read again: {error}")
     return {row: found.get(row, "is no longer there: the file has changed since") for row in wanted}
+
+
+def rows_before(rules: Rules, about: dict[str, Any], file: str) -> int:
+    """Return how many documents of a block come from the files read before this one, by counting them again."""
+    files = about.get("read", {}).get("data", [])
+    earlier = files[: next((n for n, path in enumerate(files) if is_called(path, file)), 0)]
+    return sum(batch.num_items for path in earlier for batch in _batches(rules, {**about["read"], "data": [path]}))
+
+
+def is_called(path: str, name: str) -> bool:
+    """Tell whether a file is meant, which may be named by the end of its path."""
+    return path == name or path.endswith(f"/{name}")
 
 
 def _find(rules: Rules, read: dict[str, Any], wanted: list[int]) -> dict[int, Found]:
