@@ -28,8 +28,15 @@ def write_documents(folder: Path, files: int = 2, documents: int = 6) -> Path:
     return folder
 
 
+class PlainRepeatedLines(RepeatedLinesFilter):
+    """Scores one document at a time, as a filter of a user's own does: only those that come to it."""
+
+    def score_document(self, text: str) -> float:
+        return super().score_document(text)
+
+
 def filters() -> list[Stage]:
-    return [ScoreFilter(WordCountFilter(min_words=2)), ScoreFilter(RepeatedLinesFilter())]
+    return [ScoreFilter(WordCountFilter(min_words=2)), ScoreFilter(PlainRepeatedLines())]
 
 
 def run(folder: Path, stages: Sequence[Stage], *, inline: bool = True, **settings: Any) -> Ledger:

@@ -16,7 +16,7 @@ from penstock.ledger.reading import Ledger, find_ledger
 from penstock.ledger.receipts import Receipt, find_document, receipt_of
 from penstock.ledger.sampling import dropped_sample, kept_sample
 from penstock.ledger.texts import read_texts
-from penstock.text import AddId, ScoreFilter, WordCountFilter
+from penstock.text import AddId, RepeatedLinesFilter, ScoreFilter, WordCountFilter
 
 
 def receipt(ledger: Ledger, document: str) -> Receipt:
@@ -38,6 +38,16 @@ def test_a_receipt_names_every_stage_in_order(tmp_path: Path) -> None:
     assert found.dropped_by == "repeated_lines"
     assert found.lines[1].threshold == {"min_words": 2, "max_words": 100000}
     assert found.files == [str(tmp_path / "crawl/part-0.jsonl")]
+
+
+def test_a_filter_of_the_same_scan_says_what_it_would_have_said(tmp_path: Path) -> None:
+    scanned = [ScoreFilter(WordCountFilter(min_words=50)), ScoreFilter(RepeatedLinesFilter())]
+    ledger = run(tmp_path, scanned)
+    assert verdicts(receipt(ledger, "0-5"))[1:] == [
+        ("word_count", 10, "dropped"),
+        ("repeated_lines", 0.5, "would drop"),
+    ]
+    assert verdicts(receipt(ledger, "0-4"))[-1] == ("repeated_lines", 1, "would keep")
 
 
 def test_a_kept_document_says_where_it_went(tmp_path: Path) -> None:

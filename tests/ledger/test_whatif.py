@@ -36,6 +36,15 @@ def test_a_stricter_threshold_is_known_exactly(tmp_path: Path, threshold: int) -
     assert outcome.total.unknown == (2 * 2 if threshold == 0 else 0)
 
 
+@pytest.mark.parametrize("threshold", [0, 1, 4])
+def test_filters_of_one_scan_know_every_document(tmp_path: Path, threshold: int) -> None:
+    write_documents(tmp_path / "crawl", documents=20)
+    scanned = [ScoreFilter(WordCountFilter(min_words=2)), ScoreFilter(RepeatedLinesFilter())]
+    outcome = tried(run(tmp_path, scanned), f"word_count.min_words={threshold}")
+    truth = kept(run(tmp_path, [ScoreFilter(WordCountFilter(min_words=threshold)), scanned[1]]))
+    assert (outcome.total.would_keep, outcome.total.unknown) == (truth, 0)
+
+
 def test_bytes_sources_and_stages_are_counted(tmp_path: Path) -> None:
     outcome = tried(run(tmp_path, filters()), "word_count.min_words=4")
     assert (outcome.total.kept, outcome.total.would_keep) == (4, 2)
