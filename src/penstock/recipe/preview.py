@@ -199,15 +199,22 @@ def _share(hit: npt.NDArray[np.bool_], where: npt.NDArray[np.int64], weights: np
 
 def _odd_stages(preview: Preview, broken: Sequence[dict[str, Any]]) -> list[str]:
     found = []
+    idle = []
     for stage in preview.stages[:-1]:  # the last one writes
-        if stage.seen >= _ENOUGH and stage.dropped == stage.seen:
+        if stage.seen < _ENOUGH:
+            continue
+        if stage.dropped == stage.seen:
             found.append(
                 f"'{stage.stage}' drops every document that reaches it. Is its threshold right, and the column?"
             )
-        elif stage.seen >= _ENOUGH and stage.share.value >= _NEARLY_ALL:
+        elif stage.share.value >= _NEARLY_ALL:
             found.append(f"'{stage.stage}' drops {stage.share.value:.0%} of what reaches it.")
-        elif stage.seen >= _ENOUGH and stage.dropped == 0:
-            found.append(f"'{stage.stage}' drops nothing: less than {stage.share.high:.2%} of the whole, if any.")
+        elif stage.dropped == 0:
+            idle.append(stage)
+    if idle:
+        most = max(stage.share.high for stage in idle)
+        names = ", ".join(f"'{stage.stage}'" for stage in idle)
+        found.append(f"Nothing in the sample is dropped by {names}: less than {most:.1%} of the whole each, if any.")
     if broken:
         first = broken[0]
         share = len(broken) / (preview.documents + len(broken))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Sequence
 from typing import Any
@@ -58,9 +57,13 @@ class DocumentFilter:
         return {name: getattr(self, name) for name in _parameter_names(type(self)) if hasattr(self, name)}
 
 
-@functools.cache
-def _parameter_names(cls: Any) -> tuple[str, ...]:  # noqa: ANN401 - a class, which is not hashable to mypy
-    return tuple(inspect.signature(cls).parameters)
+_PARAMETER_NAMES: dict[type, tuple[str, ...]] = {}
+
+
+def _parameter_names(cls: type) -> tuple[str, ...]:
+    if cls not in _PARAMETER_NAMES:  # once per class: looking costs more than scoring a document
+        _PARAMETER_NAMES[cls] = tuple(inspect.signature(cls).parameters)
+    return _PARAMETER_NAMES[cls]
 
 
 class ScannedFilter(DocumentFilter):
