@@ -134,7 +134,10 @@ def test_the_demo_keeps_no_planted_rubbish(tmp_path: Path) -> None:
     assert again.returncode == 0, again.stderr
 
 
-@pytest.mark.parametrize("command", ["curate", "demo", "doctor", "plan", "reproduce", "run", "script", "simulate"])
+@pytest.mark.parametrize(
+    "command",
+    ["curate", "demo", "doctor", "plan", "preview", "reproduce", "run", "script", "simulate", "whatif", "why"],
+)
 def test_every_command_has_help_with_an_example(tmp_path: Path, command: str) -> None:
     done = penstock(tmp_path, command, "--help")
     assert done.returncode == 0

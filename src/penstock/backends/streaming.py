@@ -64,7 +64,7 @@ class StreamingExecutor:
     ("4GiB"; default: a share of what is free). ``cpus``, ``gpus``, ``gpu_memory_gb`` are claimed instead of looked up.
     With ``ignore_failures`` a run goes on past rows that cannot be processed, up to ``max_failed`` of them (a count,
     or a share of all rows). How fast each stage was is kept in the user's cache folder, so that the next run begins
-    balanced; ``profile=False`` neither reads nor writes that.
+    balanced; ``profile=False`` neither reads nor writes that. ``ledger=False`` keeps no receipts for ``penstock why``.
     """
 
     def __init__(
@@ -82,6 +82,7 @@ class StreamingExecutor:
         run_dir: str | None = None,
         show_progress: bool = True,
         profile: bool = True,
+        ledger: bool = True,
     ) -> None:
         self._config = {**_DEFAULTS, **_checked(config or {})}
         self._budget = parse_bytes(memory_budget) if memory_budget is not None else None
@@ -93,6 +94,7 @@ class StreamingExecutor:
         self._run_dir = run_dir
         self._show_progress = show_progress
         self._profile = profile
+        self.ledger = ledger
         self.last_summary: RunSummary | None = None
         # The most memory all workers together were seen to use in the last run.
         self.peak_resident = 0
@@ -105,10 +107,13 @@ class StreamingExecutor:
     ) -> list[Task[Any]]:
         """Run the pipeline and return what its last stage gave, in the order of the input."""
         cluster = self._cluster()
-        opened = open_run(pipeline, cluster, initial_tasks, checkpoint_path, self._run_dir, self._budget)
+        opened = open_run(
+            pipeline, cluster, initial_tasks, checkpoint_path, self._run_dir, self._budget, ledger=self.ledger
+        )
         run = _StreamingRun(self, opened, cluster)
         try:
             run.run(root_tasks(initial_tasks), given=initial_tasks is not None)
+            opened.tidy()
         except KeyboardInterrupt:
             print(how_to_resume(pipeline.name, run.books.settlement.sources_done, checkpoint_path), file=sys.stderr)
             if opened.output is not None:
@@ -196,6 +201,7 @@ class _StreamingRun:
             max_attempts=self._executor._max_attempts,
             failure_folder=self.books.failure_folder,
             spill_dir=self._executor._spill_dir,
+            ledger=self.opened.ledger,
         )
         try:
             with _interruptible(backend), self._view:
@@ -233,6 +239,7 @@ class _StreamingRun:
             seconds=self._seconds,
             output=self.opened.output,
             run_folder=folder.path,
+            has_ledger=self.opened.ledger is not None,
             dead_letters=folder.dead_letters if folder.num_dead_letters else None,
             num_dead_letters=folder.num_dead_letters,
             resumed=self.books.settlement.resumed,

@@ -54,7 +54,16 @@ class DocumentFilter:
 
     def parameters(self) -> dict[str, Any]:
         """Return what the filter was made with, as far as its attributes show it."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters if hasattr(self, name)}
+        return {name: getattr(self, name) for name in _parameter_names(type(self)) if hasattr(self, name)}
+
+
+_PARAMETER_NAMES: dict[type, tuple[str, ...]] = {}
+
+
+def _parameter_names(cls: type) -> tuple[str, ...]:
+    if cls not in _PARAMETER_NAMES:  # once per class: looking costs more than scoring a document
+        _PARAMETER_NAMES[cls] = tuple(inspect.signature(cls).parameters)
+    return _PARAMETER_NAMES[cls]
 
 
 class ScannedFilter(DocumentFilter):

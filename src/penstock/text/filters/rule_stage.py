@@ -14,6 +14,7 @@ from penstock.core.documents import DocumentBatch
 from penstock.core.stage import ProcessingStage, Spec
 from penstock.core.verdicts import Verdicts
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
+from penstock.text.filters.document_filter import DocumentFilter
 from penstock.text.filters.rules import Judgement, Rows, Rule, judge
 
 
@@ -69,6 +70,11 @@ class RuleStage(ProcessingStage[DocumentBatch, DocumentBatch]):
     def parts(self) -> list[ProcessingStage[Any, Any]]:
         """Return one stage per rule."""
         return [self] if len(self.rules) == 1 else [_of_rules([rule]) for rule in self.rules]
+
+    def decider(self) -> tuple[DocumentFilter, bool] | None:
+        """Return the filter that drops, if there is only one."""
+        [rule, *others] = self.rules
+        return (rule.filter, rule.invert) if rule.drops and not others else None
 
     def take_part_counts(self) -> list[PartCount]:
         """Return what each rule did since last asked."""
