@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import fsspec
-import pyarrow as pa
 import pytest
 
 from penstock import DocumentBatch, InlineExecutor, Pipeline, ProcessingStage, Task
@@ -148,12 +147,12 @@ def test_files_of_one_name_in_two_folders_are_two_files(tmp_path: Path) -> None:
     make_input(tmp_path / "q/in", a="y")
     run(JsonlReader([tmp_path / "p/in", tmp_path / "q/in"]), JsonlWriter(tmp_path / "out"))
     written = [(tmp_path / "out" / name).read_text() for name in data_files(tmp_path / "out")]
-    assert sorted(written) == ['{"text":"x"}\n', '{"text":"y"}\n']
+    assert sorted(written) == ['{"text": "x"}\n', '{"text": "y"}\n']
 
 
 def test_a_write_that_fails_leaves_no_file(tmp_path: Path) -> None:
     class Failing(JsonlWriter):
-        def write_table(self, table: pa.Table, stream: Any) -> None:
+        def write_documents(self, task: DocumentBatch, stream: Any) -> None:
             stream.write(b'{"text"')
             raise RuntimeError("boom")
 

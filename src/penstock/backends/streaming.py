@@ -97,7 +97,7 @@ class StreamingExecutor:
     ) -> list[Task[Any]]:
         """Run the pipeline and return what its last stage gave, in the order of the input."""
         cluster = self._cluster()
-        opened = open_run(pipeline, cluster, initial_tasks, checkpoint_path, self._run_dir)
+        opened = open_run(pipeline, cluster, initial_tasks, checkpoint_path, self._run_dir, self._budget)
         run = _StreamingRun(self, opened, cluster)
         try:
             run.run(root_tasks(initial_tasks), given=initial_tasks is not None)

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
-import pyarrow as pa
-
 from penstock.core.documents import DocumentBatch
 from penstock.core.files import FileGroupTask
 from penstock.core.stage import ProcessingStage, Spec
@@ -55,7 +53,7 @@ class DocumentWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
         self.mode = mode
         self.file_extension = (file_extension or self.default_extension).removeprefix(".")
 
-    def write_table(self, table: pa.Table, stream: IO[bytes]) -> None:
+    def write_documents(self, task: DocumentBatch, stream: IO[bytes]) -> None:
         """Write the documents in the writer's format."""
         raise NotImplementedError
 
@@ -65,14 +63,11 @@ class DocumentWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
         if task.num_items == 0:
             self._remove_if_there(target)  # an earlier run may have had documents here
             return None
-        table = task.to_pyarrow()
-        if self.fields is not None:
-            for field in self.fields:
-                if field not in table.column_names:
-                    raise MissingColumnError(self.name, field, table.column_names)
-            table = table.select(self.fields)
+        for field in self.fields or ():
+            if field not in task.get_columns():
+                raise MissingColumnError(self.name, field, task.get_columns())
         with atomic_write(target, self._storage_options) as stream:
-            self.write_table(table, stream)
+            self.write_documents(task, stream)
         return FileGroupTask(task.dataset_name, [target], _metadata={"format": self.file_format})
 
     def inputs(self) -> Spec:
