@@ -71,7 +71,10 @@ class DocumentBatch(Task[Any]):
 
     @property
     def source_rows(self) -> npt.NDArray[np.int64] | None:
-        """Which document of the source task each row is, counted as they were read; None where nobody can tell."""
+        """Where in the files of its source task each row lies (see ``files.PLACE_BITS``); None where nobody can tell.
+
+        A byte or a row of a file: the same whatever else is read with it, so a document is known by it for good.
+        """
         return None if self._rows_were_moved else self._source_rows
 
     @source_rows.setter

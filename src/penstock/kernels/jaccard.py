@@ -1,18 +1,18 @@
 """The exact similarity of two texts: shingles in both over shingles in either.
 
-One text becomes a hash table; the other is looked up in it, and only what is not found goes into a table of its own. For
-texts that are nearly the same that is nearly nothing. A slot is chosen by the lower half of a 64-bit hash and holds the
-upper half, so that the table of a page stays in the cache; of a billion shingles one may be taken for another.
+One text becomes a hash table; the other is looked up in it, and only what is not found goes into a table of its own.
+For texts that are nearly the same that is nearly nothing. A slot is chosen by the lower half of a 64-bit hash and
+holds the upper half, so that the table of a page stays in the cache; one shingle in a billion may be taken for another.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from penstock.kernels.native import native
 from penstock.kernels.polynomial import Bytes, Hashes
 from penstock.kernels.shingles import Scratch, Shingling, char_windows, word_windows
 
@@ -74,7 +74,7 @@ def _table_size(most: int) -> int:
     return max(16, 1 << (most * 3 // 2).bit_length())
 
 
-@nb.njit(nogil=True, cache=True)
+@native
 def _most_shingles(data: Bytes, by_words: bool) -> int:
     """Return a number that there are not more shingles than."""
     if not by_words:
@@ -85,8 +85,8 @@ def _most_shingles(data: Bytes, by_words: bool) -> int:
     return min(spaces + 1, data.shape[0])
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
-def _find(slots: Slots, key: np.uint32, value: np.uint64) -> int:
+@native
+def _find(slots: Slots, key: np.uint32, value: np.uint64) -> np.int64:
     """Return the slot of a shingle, or the empty one where it belongs."""
     last = slots.shape[0] - 1
     at = np.int64(value & np.uint64(last))
@@ -95,7 +95,7 @@ def _find(slots: Slots, key: np.uint32, value: np.uint64) -> int:
     return at
 
 
-@nb.njit(nogil=True, cache=True)
+@native
 def _fill(
     data: Bytes, width: int, by_words: bool, powers: Hashes, prefixes: Hashes, words: Hashes, hashes: Hashes,
     slots: Slots,
@@ -115,7 +115,7 @@ def _fill(
     return found
 
 
-@nb.njit(nogil=True, cache=True)
+@native
 def _compare(
     data: Bytes, width: int, by_words: bool, powers: Hashes, prefixes: Hashes, words: Hashes, hashes: Hashes,
     slots: Slots, marks: npt.NDArray[np.int32], visit: int, others: Slots,

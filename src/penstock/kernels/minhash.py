@@ -1,25 +1,27 @@
 """MinHash signatures: how similar two sets of shingles are, in a few hundred numbers.
 
-Each permutation is ``a * h + b`` modulo 2^32 (or 2^64) with odd ``a``, taken over hashes that are mixed already; the signature
-holds the least value of each. Of families that were tried on versions of real pages (this one, multiplication alone,
-modulo a Mersenne prime, full mixing) the error of the estimate was the same within what chance allows; this one costs
-one multiply-add and one minimum.
+Each permutation is ``a * h + b`` modulo 2^32 (or 2^64) with odd ``a``, taken over hashes that are mixed already; the
+signature holds the least value of each. Of families that were tried on versions of real pages (this one,
+multiplication alone, modulo a Mersenne prime, full mixing) the error of the estimate was the same within what chance
+allows; this one costs one multiply-add and one minimum.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from penstock.kernels.native import native
 from penstock.kernels.polynomial import Bytes, mix
 from penstock.kernels.shingles import Scratch, Shingling, char_windows, word_windows
 from penstock.kernels.text_buffer import text_buffer
 
-Words = npt.NDArray[np.uint32] | npt.NDArray[np.uint64]
+# Of 32 or 64 bits, without a sign.
+Words = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -51,14 +53,14 @@ def permutations(count: int, seed: int = 42, bits: int = 32) -> Permutations:
     values = np.array(drawn, dtype=np.uint64)
     if bits == 32:
         values = values >> np.uint64(32)
-    dtype = np.uint32 if bits == 32 else np.uint64
-    return Permutations(values[:count].astype(dtype) | dtype(1), values[count:].astype(dtype))
+    values = values.astype(np.uint32 if bits == 32 else np.uint64)
+    return Permutations(values[:count] | values.dtype.type(1), values[count:])
 
 
 def signatures(texts: pa.Array, shingling: Shingling, chosen: Permutations) -> tuple[Words, npt.NDArray[np.bool_]]:
     """Return the signature of every text, and whether it has any shingle; without, the signature is all ones."""
     data, offsets = text_buffer(texts)
-    dtype = chosen.a.dtype.type
+    dtype = chosen.a.dtype
     signature = np.full((len(texts), chosen.count), np.iinfo(dtype).max, dtype=dtype)
     has_shingles = np.zeros(len(texts), dtype=np.bool_)
     room = Scratch(shingling, dtype)
@@ -69,7 +71,7 @@ def signatures(texts: pa.Array, shingling: Shingling, chosen: Permutations) -> t
     return signature, has_shingles
 
 
-@nb.njit(nogil=True, cache=True)
+@native
 def _signatures(
     data: Bytes, offsets: npt.NDArray[np.int64], width: int, by_words: bool, powers: Words, prefixes: Words,
     words: Words, shift: np.uint64, hashes: Words, a: Words, b: Words, signature: Words,
@@ -87,7 +89,7 @@ def _signatures(
             has_shingles[row] |= count > 0
 
 
-@nb.njit(nogil=True, cache=True)
+@native
 def _lower(hashes: Words, count: int, a: Words, b: Words, least: Words) -> None:
     """Lower a signature by some hashes, eight at a time so that the signature is loaded and stored less often."""
     i = 0
@@ -123,7 +125,7 @@ def band_hashes(signature: Words, bands: int) -> npt.NDArray[np.uint64]:
     return hashes
 
 
-@nb.njit(nogil=True, cache=True)
+@native
 def _band_hashes(signature: Words, rows: int, out: npt.NDArray[np.uint64]) -> None:
     for document in range(out.shape[0]):
         for band in range(out.shape[1]):

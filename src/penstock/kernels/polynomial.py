@@ -1,15 +1,16 @@
 """The hash all shingles share: a polynomial over bytes, mixed at the end.
 
-A polynomial modulo 2^64 can be taken over any stretch of a text from two prefixes, so the hash of every window costs the
-same whatever its width, on any device. ``mix`` (the finaliser of MurmurHash3) spreads what the polynomial leaves in the
+A polynomial modulo 2^64 can be taken over any stretch of a text from two prefixes, so that the hash of every window
+costs the same whatever its width. ``mix`` (the finaliser of MurmurHash3) spreads what the polynomial leaves in the
 low bits. A hash of 32 bits is the upper half of one of 64.
 """
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
+
+from penstock.kernels.native import native
 
 BASE = 0x9E3779B97F4A7C15
 MIX_1 = 0xFF51AFD7ED558CCD
@@ -22,7 +23,7 @@ _BASE, _MIX_1, _MIX_2 = np.uint64(BASE), np.uint64(MIX_1), np.uint64(MIX_2)
 _33 = np.uint64(33)
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@native
 def mix(value: np.uint64) -> np.uint64:
     """Spread all bits of a value over all bits of the result."""
     value ^= value >> _33
@@ -33,13 +34,13 @@ def mix(value: np.uint64) -> np.uint64:
     return value
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@native
 def extend(value: np.uint64, byte: np.uint8) -> np.uint64:
     """Return the polynomial of a text with one byte more; a zero byte counts too."""
     return value * _BASE + np.uint64(byte) + np.uint64(1)
 
 
-@nb.njit(nogil=True, cache=True)
+@native
 def prefixes(data: Bytes, start: int, stop: int, out: Hashes) -> bool:
     """Write the polynomial of every prefix of a stretch, and tell whether the stretch is all ASCII."""
     value = np.uint64(0)

@@ -7,11 +7,12 @@ documents are taken in chunks, so that memory does not grow with them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from penstock.kernels.native import native
 from penstock.kernels.polynomial import Bytes, Hashes, extend, mix, powers, prefixes
 
 # Windows that begin in one chunk; with their prefixes they stay in the second-level cache.
@@ -41,18 +42,18 @@ class Shingling:
 class Scratch:
     """Room for the shingles of one chunk; made once for many documents, one for each thread."""
 
-    def __init__(self, shingling: Shingling, dtype: type[np.uint32] | type[np.uint64] = np.uint32) -> None:
+    def __init__(self, shingling: Shingling, dtype: npt.DTypeLike = np.uint32) -> None:
         self.width = shingling.width
         self.by_words = shingling.unit == "word"
         self.powers = powers(_MOST_BYTES * shingling.width + 1)
         self.prefixes: Hashes = np.empty(CHUNK + _MOST_BYTES * shingling.width + 1, dtype=np.uint64)
         # The last hashes of words, which the next chunk begins with.
         self.words: Hashes = np.empty(CHUNK + shingling.width, dtype=np.uint64)
-        self.hashes: npt.NDArray[np.uint32] | npt.NDArray[np.uint64] = np.empty(CHUNK, dtype=dtype)
-        self.shift = np.uint64(32 if dtype is np.uint32 else 0)
+        self.hashes: npt.NDArray[Any] = np.empty(CHUNK, dtype=dtype)
+        self.shift = np.uint64(64 - 8 * self.hashes.itemsize)
 
 
-@nb.njit(nogil=True, cache=True)
+@native
 def char_windows(
     data: Bytes, start: int, stop: int, width: int, powers: Hashes, prefix: Hashes, shift: np.uint64, out: Hashes
 ) -> tuple[int, int]:
@@ -83,7 +84,7 @@ def char_windows(
     return count, first
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@native
 def space_at(data: Bytes, i: int, stop: int) -> int:
     """Return the length of the white space character at a place, as ``str.isspace`` sees it; 0 if there is none."""
     byte = data[i]
@@ -103,11 +104,11 @@ def space_at(data: Bytes, i: int, stop: int) -> int:
     return 3 if byte == 0xE3 and second == 0x80 and third == 0x80 else 0
 
 
-@nb.njit(nogil=True, cache=True)
+@native
 def word_windows(
     data: Bytes, start: int, stop: int, width: int, held: int, words: Hashes, shift: np.uint64, out: Hashes
 ) -> tuple[int, int, int]:
-    """Hash the windows of words that end in the next chunk; return how many, where to go on, and words held for that."""
+    """Hash the windows of words that end in the next chunk; return how many, where to go on, and words held."""
     count = 0
     i = start
     while count < CHUNK and i < stop:
@@ -116,7 +117,8 @@ def word_windows(
             i += length
             continue
         value = np.uint64(0)
-        while i < stop and not space_at(data, i, stop):
+        # Most bytes are plainly no white space, and need not be asked.
+        while i < stop and (32 < data[i] < 128 or not space_at(data, i, stop)):
             value = extend(value, data[i])
             i += 1
         words[held] = mix(value)

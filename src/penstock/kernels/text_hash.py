@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from penstock.kernels.native import native
 from penstock.kernels.polynomial import Bytes, mix
 from penstock.kernels.text_buffer import text_buffer
 
@@ -27,7 +27,7 @@ def text_hashes(texts: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uint64]:
     return hashes
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@native
 def _word(data: Bytes, i: int) -> np.uint64:
     word = np.uint64(data[i])
     for k in range(1, 8):
@@ -35,12 +35,12 @@ def _word(data: Bytes, i: int) -> np.uint64:
     return word
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@native
 def _rotated(value: np.uint64, by: int) -> np.uint64:
     return (value << np.uint64(by)) | (value >> np.uint64(64 - by))
 
 
-@nb.njit(nogil=True, cache=True)
+@native
 def _hash_all(data: Bytes, offsets: npt.NDArray[np.int64], out: npt.NDArray[np.uint64]) -> None:
     for row in range(offsets.shape[0] - 1):
         start, stop = offsets[row], offsets[row + 1]

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.core.composite import CompositeStage
 from penstock.core.documents import DocumentBatch
-from penstock.core.files import FileGroupTask
+from penstock.core.files import PLACE_BITS, FileGroupTask
 from penstock.core.lazy_rows import LazyRows
 from penstock.core.stage import ProcessingStage, Spec
 from penstock.core.task import EmptyTask
@@ -23,6 +24,8 @@ class Piece(NamedTuple):
     """Documents of a task, no more of them than fit into a block."""
 
     documents: LazyRows | pa.Table
+    # Where each lies: the file, by its number in the task, and the byte of a line or the number of a row in it.
+    places: npt.NDArray[np.int64]
     # Whether the task holds no more.
     is_last: bool
 
@@ -57,7 +60,7 @@ class DocumentReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
         if first is None:
             return None
         if first.is_last:
-            return _batch(task, first.documents, 0)
+            return _batch(task, first)
         return _batches(task, first, pieces)
 
     def is_fanout_stage(self) -> bool:
@@ -78,20 +81,23 @@ class DocumentReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
 def _batches(task: FileGroupTask, first: Piece, others: Iterator[Piece]) -> Iterator[DocumentBatch]:
     piece: Piece | None = first
     del first  # nothing here may hold a block that has been given out
-    count = 0
     while piece is not None:
-        batch = _batch(task, piece.documents, count)
-        count += batch.num_items
+        batch = _batch(task, piece)
         piece = None
         yield batch
         del batch
         piece = next(others, None)
 
 
-def _batch(task: FileGroupTask, documents: LazyRows | pa.Table, already: int) -> DocumentBatch:
-    batch = DocumentBatch(task.dataset_name, documents)
-    batch.source_rows = np.arange(already, already + batch.num_items, dtype=np.int64)
+def _batch(task: FileGroupTask, piece: Piece) -> DocumentBatch:
+    batch = DocumentBatch(task.dataset_name, piece.documents)
+    batch.source_rows = piece.places
     return batch
+
+
+def places(file: int, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return places in one file of a task."""
+    return positions + (file << PLACE_BITS)
 
 
 class DocumentReader(CompositeStage[EmptyTask, DocumentBatch]):
