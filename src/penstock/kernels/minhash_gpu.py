@@ -44,7 +44,7 @@ class GpuMinHash:
         self._count = chosen.count
         self._device = device
         self._a, self._b = (torch.from_numpy(values.copy()).to(device) for values in (chosen.a, chosen.b))
-        self._copies = torch.cuda.Stream(device)
+        self._copies, self._copies_back = torch.cuda.Stream(device), torch.cuda.Stream(device)
         self._staging = [torch.empty(0, dtype=torch.uint8), torch.empty(0, dtype=torch.uint8)]
         self._free = [torch.cuda.Event(), torch.cuda.Event()]
 
@@ -62,14 +62,23 @@ class GpuMinHash:
         rows = len(offsets) - 1
         signature = torch.empty((rows, self._count), dtype=self._dtype, pin_memory=True)
         shingled = torch.empty(rows, dtype=torch.bool, pin_memory=True)
-        for part, (made, has_any) in self._pieces(data, offsets):
-            signature[part].copy_(made, non_blocking=True)
-            shingled[part].copy_(has_any, non_blocking=True)
-        torch.cuda.synchronize(self._device)
+        for part, made, has_any in self._pieces(data, offsets):
+            self._copies_back.wait_stream(torch.cuda.current_stream(self._device))
+            with torch.cuda.stream(self._copies_back):
+                signature[part].copy_(made, non_blocking=True)
+                shingled[part].copy_(has_any, non_blocking=True)
+            made.record_stream(self._copies_back)
+            has_any.record_stream(self._copies_back)
+        self._copies_back.synchronize()
         return signature, shingled
 
     def on_device(self, data: torch.Tensor, offsets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return signatures of texts that are on the device already, and leave them there."""
+        return self._signatures(data, offsets, _stretches(offsets.cpu().numpy()))
+
+    def _signatures(
+        self, data: torch.Tensor, offsets: torch.Tensor, stretches: tuple[torch.Tensor, torch.Tensor]
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         rows, size = len(offsets) - 1, len(data)
         signature = torch.empty((rows, self._count), dtype=self._dtype, device=self._device)
         signature.view(torch.uint8).fill_(255)
@@ -80,7 +89,9 @@ class GpuMinHash:
         kernels.limits_kernel[(rows,)](data, offsets, limits, self._width, triton.next_power_of_2(4 * self._width))
         hashes = self._hashes(data)
         most = 2**32 - 1 if self._dtype is torch.uint32 else 2**64 - 1
-        work = self._stretches(starts, limits)
+        row_of, within = (part.to(self._device, non_blocking=True) for part in stretches)
+        begins = starts[row_of] + within
+        work = begins, torch.minimum(begins + _STRETCH, limits[row_of]), row_of
         arguments = (hashes, *work, self._a, self._b, signature, self._count)
         whole = self._count // _GROUP
         rest = self._count - whole * _GROUP
@@ -105,26 +116,20 @@ class GpuMinHash:
         )  # fmt: skip
         return hashes
 
-    def _stretches(self, starts: torch.Tensor, limits: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Cut long documents into stretches that are worked on side by side."""
-        parts = torch.clamp((limits - starts + _STRETCH - 1) // _STRETCH, min=1)
-        rows = torch.repeat_interleave(torch.arange(len(starts), device=self._device), parts)
-        within = torch.arange(len(rows), device=self._device) - (torch.cumsum(parts, 0) - parts)[rows]
-        begins = starts[rows] + within * _STRETCH
-        return begins, torch.minimum(begins + _STRETCH, limits[rows]), rows
-
     def _pieces(self, data: torch.Tensor, offsets: torch.Tensor) -> Iterator[Any]:
         """Work on a piece while the next one is on its way to the device."""
         ahead: list[Any] = []
         borders = offsets if offsets.is_pinned() else offsets.pin_memory()
-        for number, part in enumerate(_cut(offsets.numpy())):
-            begin, end = int(offsets[part.start]), int(offsets[part.stop])
+        numbers = offsets.numpy()
+        for number, part in enumerate(_cut(numbers)):
+            begin, end = int(numbers[part.start]), int(numbers[part.stop])
             host = data[begin:end] if data.is_pinned() else self._staged(number % 2, data[begin:end])
             with torch.cuda.stream(self._copies):
                 text = host.to(self._device, non_blocking=True)
                 shifted = borders[part.start : part.stop + 1].to(self._device, non_blocking=True) - begin
                 self._free[number % 2].record(self._copies)
-                ahead.append((part, (text, shifted), self._copies.record_event()))
+                stretches = _stretches(numbers[part.start : part.stop + 1])
+                ahead.append((part, (text, shifted), stretches, self._copies.record_event()))
             if len(ahead) > 1:
                 yield self._worked_on(*ahead.pop(0))
         for piece in ahead:
@@ -137,12 +142,21 @@ class GpuMinHash:
             self._staging[which] = torch.empty(max(_PIECE, len(data)), dtype=torch.uint8, pin_memory=True)
         return self._staging[which][: len(data)].copy_(data)
 
-    def _worked_on(self, part: slice, copied: tuple[torch.Tensor, torch.Tensor], arrived: Any) -> Any:  # noqa: ANN401
+    def _worked_on(self, part: slice, copied: Any, stretches: Any, arrived: Any) -> Any:  # noqa: ANN401
         stream = torch.cuda.current_stream(self._device)
         stream.wait_event(arrived)
         for tensor in copied:
             tensor.record_stream(stream)
-        return part, self.on_device(*copied)
+        text, borders = copied
+        return part, *self._signatures(text, borders, stretches)
+
+
+def _stretches(offsets: npt.NDArray[np.int64]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Cut long documents into stretches that are worked on side by side: which document, and from which byte of it."""
+    parts = np.maximum(1, -(-np.diff(offsets) // _STRETCH))
+    row_of = np.repeat(np.arange(len(parts)), parts)
+    within = np.arange(len(row_of)) - np.repeat(np.cumsum(parts) - parts, parts)
+    return torch.from_numpy(row_of).pin_memory(), torch.from_numpy(within * _STRETCH).pin_memory()
 
 
 def _signed(value: int) -> int:

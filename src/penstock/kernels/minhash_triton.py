@@ -1,4 +1,8 @@
-"""The kernels behind signatures on a GPU, in Triton."""
+"""The kernels behind signatures on a GPU, in Triton.
+
+A hash of a window is a polynomial over its bytes (see ``polynomial``). Of ASCII it is put together from polynomials
+over eight bytes, which are made once for every place; only blocks with other characters walk through their windows.
+"""
 
 from __future__ import annotations
 

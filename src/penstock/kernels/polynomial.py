@@ -51,7 +51,7 @@ def prefixes(data: Bytes, start: int, stop: int, out: Hashes) -> bool:
         seen |= byte
         value = extend(value, byte)
         out[i + 1] = value
-    return seen < 128
+    return bool(seen < 128)
 
 
 def powers(count: int) -> Hashes:

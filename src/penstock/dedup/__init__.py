@@ -1,0 +1,1 @@
+"""Finding documents that are there more than once, and removing them."""

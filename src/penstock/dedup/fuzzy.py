@@ -1,0 +1,179 @@
+"""Fuzzy deduplication as a workflow: documents that are nearly the same, found by MinHash and verified one by one."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from penstock.core.executor import Executor
+from penstock.core.pipeline import Pipeline
+from penstock.core.stage import ProcessingStage
+from penstock.core.workflow import WorkflowBase, WorkflowRunResult
+from penstock.dedup.arithmetic import Arithmetic
+from penstock.dedup.candidates import FindCandidates
+from penstock.dedup.components import ConnectCandidates
+from penstock.dedup.exact import FindExactDuplicates
+from penstock.dedup.inputs import Input, writer
+from penstock.dedup.keep import parse_keep
+from penstock.dedup.outcome import Conclude, ListTwins
+from penstock.dedup.phases import LISTING, Again, Phase
+from penstock.dedup.removal import RemoveDocuments
+from penstock.dedup.signing import Banding, SignTexts, round_name
+from penstock.dedup.verify import CompareCandidates, GatherTexts
+from penstock.dedup.workplace import Workplace, memory_and_workers
+from penstock.kernels.shingles import Shingling
+from penstock.kernels.signing import choose_device
+
+Stage = ProcessingStage[Any, Any]
+
+
+class FuzzyDeduplicationWorkflow(WorkflowBase):
+    """Finds documents that are nearly the same as another, and removes them if asked to.
+
+    Candidates are pairs that share a band of their MinHash signatures. A candidate goes only if the share of shingles
+    it has in common with a document that stays, counted exactly, is at least ``similarity_threshold``. ``keep`` says
+    which document of several stays: "first", "longest", "best:COLUMN", or a list of parts of file names, the most
+    trusted first. ``word_ngrams`` makes shingles of words instead of ``char_ngrams`` characters. A source (folder) of
+    a thousand documents or more that would lose a larger share than ``max_removed_share`` stops the run.
+
+    Written: ``<output_path>/FuzzyDuplicateIds`` (id, kept id, similarity), ``fuzzy_id_generator.json`` (which id is
+    which document), with ``perform_removal`` also ``deduplicated/``. What lies in ``cache_path`` meanwhile is removed
+    at the end; after a crash the next run goes on from it.
+    """
+
+    def __init__(
+        self,
+        cache_path: str,
+        output_path: str,
+        input_path: str | Sequence[str] | None = None,
+        input_filetype: str = "parquet",
+        input_blocksize: int | str | None = None,
+        input_file_extensions: Sequence[str] | None = None,
+        read_kwargs: dict[str, Any] | None = None,
+        write_kwargs: dict[str, Any] | None = None,
+        text_field: str = "text",
+        perform_removal: bool = False,
+        seed: int = 42,
+        char_ngrams: int = 24,
+        num_bands: int = 20,
+        minhashes_per_band: int = 13,
+        use_64_bit_hash: bool = False,
+        normalize_text: bool = False,
+        bands_per_iteration: int = 5,
+        *,
+        word_ngrams: int | None = None,
+        similarity_threshold: float = 0.8,
+        keep: str | Sequence[str] = "first",
+        max_removed_share: float = 0.95,
+        device: str = "auto",
+        memory_budget: int | str | None = None,
+        output_filetype: str | None = None,
+        show_progress: bool = True,
+    ) -> None:
+        if input_path is None:
+            raise ValueError("FuzzyDeduplicationWorkflow: input_path is missing: files or folders to read.")
+        if not 0 < similarity_threshold <= 1:
+            raise ValueError(f"similarity_threshold={similarity_threshold}; it is a share, above 0 and at most 1.")
+        if not 1 <= bands_per_iteration <= num_bands:
+            raise ValueError(f"bands_per_iteration={bands_per_iteration}; it is between 1 and num_bands={num_bands}.")
+        self.cache_path = cache_path.rstrip("/")
+        self.output_path = output_path.rstrip("/")
+        self.input = Input(input_path, input_filetype, input_blocksize, input_file_extensions, read_kwargs)
+        self.write_kwargs = dict(write_kwargs or {})
+        self.text_field = text_field
+        self.perform_removal = perform_removal
+        self.shingling = Shingling(word_ngrams, "word") if word_ngrams else Shingling(char_ngrams)
+        bits = 64 if use_64_bit_hash else 32
+        self.banding = Banding(num_bands, minhashes_per_band, bands_per_iteration, seed, bits)
+        self.normalize_text = normalize_text
+        self.similarity_threshold = similarity_threshold
+        self.keep = parse_keep(keep)
+        self.max_removed_share = max_removed_share
+        self.device = choose_device(device, self.shingling)
+        self.memory_budget = memory_budget
+        self.output_filetype = output_filetype or input_filetype
+        self.show_progress = show_progress
+
+    def run(self, executor: Executor | None = None) -> WorkflowRunResult:
+        """Find the duplicates, and remove them if asked to."""
+        started = time.monotonic()
+        table, text_bytes, files = self.input.look()
+        arithmetic = Arithmetic(self.banding, text_bytes, *memory_and_workers(self.memory_budget))
+        arithmetic.check()
+        if self.show_progress:
+            print(arithmetic.describe(), file=sys.stderr)
+        place = Workplace(self.cache_path, {"files": files, **self._parameters()})
+        table.save(f"{self.output_path}/fuzzy_id_generator.json")
+        stages = self._stages(place.folder, arithmetic, table)
+        tasks = Pipeline("fuzzy deduplication", stages=stages).run(executor)
+        result = WorkflowRunResult("fuzzy_deduplication")
+        result.add_pipeline_tasks("fuzzy_deduplication", tasks)
+        result.extend_metadata(place.outcome())
+        result.add_metadata("total_time", time.monotonic() - started)
+        place.clear()
+        return result
+
+    def _parameters(self) -> dict[str, Any]:
+        """Return what decides about the result: another cache is used when any of it changes."""
+        return {
+            "shingling": asdict(self.shingling),
+            "banding": asdict(self.banding),
+            "text_field": self.text_field,
+            "normalize_text": self.normalize_text,
+            "keep": asdict(self.keep),
+            "similarity_threshold": self.similarity_threshold,
+            "blocksize": self.input.blocksize,
+        }
+
+    def _stages(self, folder: str, arithmetic: Arithmetic, table: Any) -> list[Stage]:  # noqa: ANN401
+        signed, exact, found = f"{folder}/signed", f"{folder}/exact", f"{folder}/candidates"
+        connected, gathered, compared = f"{folder}/connected", f"{folder}/gathered", f"{folder}/compared"
+        rounds = [round_name(bands) for bands in self.banding.rounds()]
+        parts, text_parts = arithmetic.partitions, arithmetic.text_partitions
+        settings: dict[str, Any] = {"normalize_text": self.normalize_text, "keep": self.keep}
+        fields = [self.text_field, *([self.keep.column] if self.keep.column else [])]
+        listing, reading = self.input.stages(fields)
+        sign = SignTexts(
+            signed, table, parts, self.shingling, self.banding, self.text_field, device=self.device, **settings
+        )
+        gather = GatherTexts(connected, gathered, table, text_parts, self.text_field, **settings)
+        pair_files = [f"{connected}/pairs/{number}.run" for number in range(parts * len(rounds))]
+        stages: list[Stage] = [
+            listing,
+            reading,
+            sign,
+            Phase("all_signed", signed, parts),
+            FindExactDuplicates(exact, f"{signed}/exact"),
+            Phase("all_exact_found", exact, 1),
+            ListTwins(f"{exact}/twins.npy"),
+            Phase("all_exact_listed", f"{exact}/list", parts * len(rounds)),
+            FindCandidates(signed, found, f"{exact}/twins.npy", rounds),
+            Phase("all_candidates_found", found, 1),
+            ConnectCandidates(connected, text_parts),
+            Again("read_again", self.input.stages(fields)[0]),
+            self.input.stages(fields)[1].with_(name="read_candidates"),
+            gather,
+            Phase("all_gathered", gathered, text_parts),
+            CompareCandidates(pair_files, compared, self.shingling, self.similarity_threshold),
+            Phase("all_compared", compared, 1),
+            Conclude(
+                f"{self.output_path}/FuzzyDuplicateIds",
+                f"{folder}/removed.npy",
+                signed,
+                table,
+                self.max_removed_share,
+                f"{exact}/{LISTING}",
+            ),
+        ]
+        if self.perform_removal:
+            again, reading_all = self.input.stages()
+            stages += [
+                Again("read_for_removal", again),
+                reading_all.with_(name="read_all"),
+                RemoveDocuments(f"{folder}/removed.npy", table),
+                writer(self.output_filetype, f"{self.output_path}/deduplicated", write_kwargs=self.write_kwargs),
+            ]
+        return stages

@@ -1,0 +1,42 @@
+"""Where a workflow keeps what it needs in between, and how much memory it may use."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import psutil
+
+from penstock.core.sizes import parse_bytes
+from penstock.dedup.arrays import load_array
+from penstock.dedup.phases import exists
+from penstock.storage.filesystem import filesystem_of
+
+_SHARE_OF_FREE_MEMORY = 0.4
+
+
+class Workplace:
+    """A folder for one input and one set of parameters: what is in it is whole, and right for them."""
+
+    def __init__(self, cache_path: str, parameters: dict[str, Any]) -> None:
+        digest = hashlib.sha256(json.dumps(parameters, sort_keys=True, default=str).encode()).hexdigest()[:12]
+        self.folder = f"{cache_path}/{digest}"
+
+    def outcome(self) -> dict[str, Any]:
+        """Return the numbers of a run that has ended."""
+        path = f"{self.folder}/removed.npy"
+        return {"num_duplicates": len(load_array(path)) if exists(path) else 0}
+
+    def clear(self) -> None:
+        """Remove it: what was wanted has been written elsewhere."""
+        filesystem, name = filesystem_of(self.folder)
+        if filesystem.exists(name):
+            filesystem.rm(name, recursive=True)
+
+
+def memory_and_workers(memory_budget: int | str | None) -> tuple[int, int]:
+    """Return the bytes that may be used, and by how many workers at the same time."""
+    budget = parse_bytes(memory_budget) if memory_budget is not None else None
+    free = int(psutil.virtual_memory().available * _SHARE_OF_FREE_MEMORY)
+    return budget or free, psutil.cpu_count() or 1
