@@ -77,8 +77,8 @@ class Arithmetic:
         return "\n".join(
             [
                 f"Fuzzy deduplication of {human_bytes(self.text_bytes)} of text, about {self.documents:,} documents",
-                f"  {banding.num_bands} bands of {banding.minhashes_per_band}, {banding.bands_per_iteration} at a time, "
-                f"{banding.num_hashes} hashes of {banding.bits} bits",
+                f"  {banding.num_bands} bands of {banding.minhashes_per_band}, "
+                f"{banding.bands_per_iteration} at a time, {banding.num_hashes} hashes of {banding.bits} bits",
                 f"  by the usual formula (8 bytes x {banding.num_hashes} hashes x documents x {share}): "
                 f"{human_bytes(self.usual_formula_bytes)} at once",
                 f"  here: {human_bytes(self.record_bytes)} of band hashes a round, on disk in {self.partitions} "

@@ -32,6 +32,7 @@ class Input:
     blocksize: int | str | None = None
     file_extensions: Sequence[str] | None = None
     read_kwargs: dict[str, Any] | None = None
+    files_per_partition: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse an unknown type at once."""
@@ -42,6 +43,7 @@ class Input:
         """Return the stage that lists and the stage that reads."""
         reader = _READERS[self.filetype](
             list(self.input_path) if not isinstance(self.input_path, str) else self.input_path,
+            files_per_partition=self.files_per_partition,
             blocksize=self.blocksize,
             fields=fields,
             read_kwargs=self.read_kwargs,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
 from penstock.core.documents import DocumentBatch
-from penstock.core.stage import ProcessingStage
+from penstock.core.stage import ProcessingStage, Spec
 from penstock.core.verdicts import Verdicts
 from penstock.core.worker_info import WorkerMetadata
 from penstock.dedup.arrays import load_array
@@ -35,7 +38,36 @@ class RemoveDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
         return task if stays.all() else task.select(np.flatnonzero(stays))
 
 
-def is_among(ids: Ids, sorted_ids: Ids) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+class RemoveByColumn(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Drops the documents whose id, in a column of their own, is on a list."""
+
+    name = "remove_duplicates"
+
+    def __init__(self, removed_list: str, id_field: str) -> None:
+        self.removed_list = removed_list
+        self.id_field = id_field
+
+    def inputs(self) -> Spec:
+        """Return the id column."""
+        return ["data"], [self.id_field]
+
+    def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
+        """Forget what an earlier run looked at."""
+        self._removed: npt.NDArray[Any] | None = None
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        """Drop what is on the list."""
+        if self._removed is None:
+            self._removed = load_array(self.removed_list)
+        ids = task.column(self.id_field).to_numpy(zero_copy_only=False)
+        ids = ids if self._removed.dtype.kind in "iu" else ids.astype(np.str_)
+        stays = ~is_among(ids, self._removed)
+        if task.source_rows is not None:
+            self.record(Verdicts(self.name, task.source_rows, stays))
+        return task if stays.all() else task.select(np.flatnonzero(stays))
+
+
+def is_among(ids: npt.NDArray[Any], sorted_ids: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Tell which ids are in a sorted list, looking only at the parts of it that matter."""
     if not len(sorted_ids):
         return np.zeros(len(ids), dtype=np.bool_)
