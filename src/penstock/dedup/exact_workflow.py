@@ -74,7 +74,7 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         self.memory_budget = memory_budget
         self.output_filetype = output_filetype or input_filetype
         self.show_progress = show_progress
-        # Documents are known by their place, whatever ids they bring; these are accepted so that scripts need no change.
+        # Documents are known by their place, whatever ids they bring; accepted so that scripts need no change.
         self.identification_batchsize = identification_batchsize
         self.assign_id = assign_id
         self.id_field = id_field
@@ -89,8 +89,8 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         parts = self.total_nparts or fitting
         if self.show_progress:
             print(
-                f"Exact deduplication of {human_bytes(text_bytes)} of text: {human_bytes(records)} of hashes on disk in "
-                f"{parts} partitions, {human_bytes(records * _TIMES_RECORD // parts)} held by a worker; memory_budget "
+                f"Exact deduplication of {human_bytes(text_bytes)} of text: {human_bytes(records)} of hashes on disk "
+                f"in {parts} partitions, {human_bytes(records * _TIMES_RECORD // parts)} held by a worker; memory_budget "
                 f"{human_bytes(budget)} for {workers} workers",
                 file=sys.stderr,
             )

@@ -1,4 +1,4 @@
-"""What a search for duplicates comes to: one list of documents to remove, or an alarm if a source would lose too much."""
+"""What a search for duplicates comes to: documents to remove, or an alarm if a source would lose too many."""
 
 from __future__ import annotations
 
