@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from penstock.core.sizes import human_bytes
@@ -14,24 +14,24 @@ _TIMES_RECORD = 4
 _TIMES_TEXT = 3
 # A candidate costs its id, its component and a share of the pairs.
 _CANDIDATE_BYTES = 48
-# Documents are rarely shorter on average; more of them only means more partitions than needed.
-_MEAN_DOCUMENT_BYTES = 1000
 _FEWEST_PARTITIONS = 4
+# More partitions than this are read in pieces so small that a round of fewer bands is faster.
+_MOST_PARTITIONS = 1024
 
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """What a run will take, from the size of its input."""
+    """What a run will take, from the size of its input.
+
+    ``partitions`` and the bands of a round are chosen to fit; what the user chose is honoured, or refused by ``check``.
+    """
 
     banding: Banding
+    documents: int
     text_bytes: int
     memory_budget: int
     workers: int
-
-    @property
-    def documents(self) -> int:
-        """About how many documents there may be."""
-        return max(1, self.text_bytes // _MEAN_DOCUMENT_BYTES)
+    chosen_partitions: int | None = None
 
     @property
     def per_worker(self) -> int:
@@ -46,7 +46,7 @@ class Arithmetic:
     @property
     def partitions(self) -> int:
         """Into how many parts a round is cut, so that a worker can hold one."""
-        return max(_FEWEST_PARTITIONS, ceil(self.record_bytes * _TIMES_RECORD / self.per_worker))
+        return self.chosen_partitions or self._needed_partitions
 
     @property
     def text_partitions(self) -> int:
@@ -54,26 +54,58 @@ class Arithmetic:
         return max(_FEWEST_PARTITIONS, ceil(self.text_bytes * _TIMES_TEXT / self.per_worker))
 
     @property
+    def held_bytes(self) -> int:
+        """Bytes that a worker holds of one partition."""
+        return self.record_bytes * _TIMES_RECORD // self.partitions
+
+    @property
     def usual_formula_bytes(self) -> int:
         """What the usual formula says: 8 bytes per hash and document, for the share of bands in one iteration."""
         share = self.banding.bands_per_iteration / self.banding.num_bands
         return int(self.documents * 8 * self.banding.num_hashes * share)
 
+    @property
+    def _needed_partitions(self) -> int:
+        return max(_FEWEST_PARTITIONS, ceil(self.record_bytes * _TIMES_RECORD / self.per_worker))
+
+    def fitted(self) -> Arithmetic:
+        """Return the same with as many bands in a round as fit; fewer rounds are faster."""
+        for bands in range(self.banding.num_bands, 0, -1):
+            tried = replace(self, banding=replace(self.banding, bands_per_iteration=bands))
+            if tried.held_bytes <= self.per_worker and tried._needed_partitions <= _MOST_PARTITIONS:
+                return tried
+        return tried
+
     def check(self) -> None:
-        """Refuse what cannot fit: the one list that is held as a whole."""
+        """Refuse what cannot fit, with the figures: a partition too large for a worker, and the one list held whole."""
+        if self.held_bytes > self.per_worker:
+            raise InputError(
+                f"{self.banding.bands_per_iteration} bands at a time in {self.partitions} partitions do not fit: "
+                f"{self.documents:,} documents x {BAND_RECORD.itemsize} bytes x {self.banding.bands_per_iteration} bands "
+                f"x {_TIMES_RECORD} (sorting) / {self.partitions} partitions is {human_bytes(self.held_bytes)}, and a "
+                f"worker has {human_bytes(self.per_worker)} (half of memory_budget={human_bytes(self.memory_budget)} for "
+                f"{self.workers} workers). Take {self._needed_partitions} partitions, or leave both numbers out."
+            )
+        if self.partitions > _MOST_PARTITIONS and self.banding.bands_per_iteration > 1:
+            raise InputError(
+                f"{self.banding.bands_per_iteration} bands at a time would be {self.partitions} partitions, more than "
+                f"{_MOST_PARTITIONS}: {self.documents:,} documents x {BAND_RECORD.itemsize} bytes x "
+                f"{self.banding.bands_per_iteration} bands x {_TIMES_RECORD} (sorting) = "
+                f"{human_bytes(self.record_bytes * _TIMES_RECORD)}, and a worker has {human_bytes(self.per_worker)}. "
+                f"Take bands_per_iteration={self.fitted().banding.bands_per_iteration}, or leave it out."
+            )
         needed = self.documents * _CANDIDATE_BYTES
         if needed > self.memory_budget:
             raise InputError(
-                f"about {self.documents:,} documents (if they have {_MEAN_DOCUMENT_BYTES} bytes on average) times "
-                f"{_CANDIDATE_BYTES} bytes for a candidate is {human_bytes(needed)}, more than "
-                f"memory_budget={human_bytes(self.memory_budget)}. Give it more, or deduplicate in parts with an index."
+                f"about {self.documents:,} documents x {_CANDIDATE_BYTES} bytes (if all were candidates) is "
+                f"{human_bytes(needed)}, more than memory_budget={human_bytes(self.memory_budget)}. Give it more, or "
+                "deduplicate in parts with an index."
             )
 
     def describe(self) -> str:
         """Say it in words."""
         banding = self.banding
         share = f"{banding.bands_per_iteration}/{banding.num_bands} bands"
-        held = human_bytes(self.record_bytes * _TIMES_RECORD // self.partitions)
         return "\n".join(
             [
                 f"Fuzzy deduplication of {human_bytes(self.text_bytes)} of text, about {self.documents:,} documents",
@@ -82,7 +114,8 @@ class Arithmetic:
                 f"  by the usual formula (8 bytes x {banding.num_hashes} hashes x documents x {share}): "
                 f"{human_bytes(self.usual_formula_bytes)} at once",
                 f"  here: {human_bytes(self.record_bytes)} of band hashes a round, on disk in {self.partitions} "
-                f"partitions, {held} held by a worker; texts of candidates in {self.text_partitions} partitions",
+                f"partitions, {human_bytes(self.held_bytes)} held by a worker; texts of candidates in "
+                f"{self.text_partitions} partitions",
                 f"  memory_budget {human_bytes(self.memory_budget)} for {self.workers} workers",
                 f"  a pair is compared with a probability of {_curve_in_words(banding)}",
             ]

@@ -66,6 +66,10 @@ class Again(ProcessingStage[Task[Any], FileGroupTask]):
         """One listing is enough."""
         return 1
 
+    def fit_to(self, memory_per_worker: float, memory_budget: int | None = None) -> None:
+        """Read in blocks of the size that the first reading has."""
+        self.partitioning.fit_to(memory_per_worker, memory_budget)
+
     def process_batch(self, tasks: list[Task[Any]]) -> list[FileGroupTask]:
         """List the input again; what came in is only a sign that it is time."""
         listed = self.partitioning.process(EmptyTask())

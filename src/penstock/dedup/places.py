@@ -7,7 +7,8 @@ not matter what was read together with it, in blocks of which size, or by whom; 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -48,11 +49,24 @@ class FileTable:
 
     @classmethod
     def load(cls, path: str, files: Sequence[SizedFile]) -> FileTable:
-        """Read a table, and find its files among those there are now: where they were, or under the same names."""
+        """Read a table, and find its files among those there are now: where they were, or under the same names.
+
+        A name is what a file is called from the folder down that was read, with that folder or, if it was renamed,
+        without.
+        """
         with open_stored(path) as stream:
             known = json.loads(stream.read())["files"]
-        there, named = {file.path for file in files}, {file.name: file.path for file in files}
-        paths = [entry["path"] if entry["path"] in there else named.get(entry["name"], "") for entry in known]
+        there = {file.path for file in files}
+        named, inside = _by_name(files, lambda name: name), _by_name(files, _below_first_folder)
+        paths = []
+        for entry in known:
+            found = entry["path"] if entry["path"] in there else named.get(entry["name"])
+            paths.append(found or inside.get(_below_first_folder(entry["name"]), ""))
+        if len({path for path in paths if path}) < sum(map(bool, paths)):
+            raise InputError(
+                f"{path}: several of its files have one name and have been moved, so that nobody can tell which is "
+                "which. Put them back, or look for duplicates again."
+            )
         strangers = there - set(paths)
         if strangers:
             raise InputError(
@@ -85,3 +99,13 @@ class FileTable:
     @cached_property
     def _numbers(self) -> dict[str, int]:
         return {path: number for number, path in enumerate(self.paths)}
+
+
+def _by_name(files: Sequence[SizedFile], shortened: Callable[[str], str]) -> dict[str, str]:
+    """Return where the files are, by what they are called; a name that several have says nothing."""
+    counts = Counter(shortened(file.name) for file in files)
+    return {name: file.path for file in files if counts[name := shortened(file.name)] == 1}
+
+
+def _below_first_folder(name: str) -> str:
+    return name.partition("/")[2]

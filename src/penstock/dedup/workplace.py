@@ -11,7 +11,8 @@ import psutil
 from penstock.core.sizes import parse_bytes
 from penstock.dedup.arrays import load_array
 from penstock.dedup.phases import exists
-from penstock.storage.filesystem import filesystem_of
+from penstock.storage.atomic import atomic_write
+from penstock.storage.filesystem import filesystem_of, open_stored
 
 _SHARE_OF_FREE_MEMORY = 0.4
 
@@ -22,6 +23,21 @@ class Workplace:
     def __init__(self, cache_path: str, parameters: dict[str, Any]) -> None:
         digest = hashlib.sha256(json.dumps(parameters, sort_keys=True, default=str).encode()).hexdigest()[:12]
         self.folder = f"{cache_path}/{digest}"
+
+    def plan(self, numbers: dict[str, int]) -> dict[str, int]:
+        """Return the numbers that this work was begun with; these, if it begins now.
+
+        What lies here is cut into so many partitions. A run that goes on with it must not think of another number,
+        because there is more memory free today.
+        """
+        path = f"{self.folder}/plan.json"
+        if exists(path):
+            with open_stored(path) as stream:
+                begun: dict[str, int] = json.loads(stream.read())
+            return begun
+        with atomic_write(path) as stream:
+            stream.write(json.dumps(numbers).encode())
+        return numbers
 
     def outcome(self) -> dict[str, Any]:
         """Return the numbers of a run that has ended."""
