@@ -90,8 +90,8 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         if self.show_progress:
             print(
                 f"Exact deduplication of {human_bytes(text_bytes)} of text: {human_bytes(records)} of hashes on disk "
-                f"in {parts} partitions, {human_bytes(records * _TIMES_RECORD // parts)} held by a worker; memory_budget "
-                f"{human_bytes(budget)} for {workers} workers",
+                f"in {parts} partitions, {human_bytes(records * _TIMES_RECORD // parts)} held by a worker; "
+                f"memory_budget {human_bytes(budget)} for {workers} workers",
                 file=sys.stderr,
             )
         place = Workplace(self.cache_path, {"files": files, "partitions": parts, **self._parameters()})

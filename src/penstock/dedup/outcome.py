@@ -69,12 +69,12 @@ class Conclude(ProcessingStage[FileGroupTask, FileGroupTask]):
             removed = with_exact(removed, read_removed(listed(self.exact_parts)["files"]))
         removed = rows_of(removed, np.argsort(removed.documents))
         count = len(removed.documents)
-        self._look_at_sources(removed)
         parts = []
         for number, start in enumerate(range(0, max(1, count), _ROWS_PER_PART)):
             part = rows_of(removed, slice(start, start + _ROWS_PER_PART))
             parts.append(f"{self.folder}/part.{number}.parquet")
             write_removed(parts[-1], part)
+        self._look_at_sources(removed)
         save_array(self.removed_list, removed.documents)
         return FileGroupTask(task.dataset_name, parts, _metadata={"num_duplicates": count})
 
@@ -93,8 +93,8 @@ class Conclude(ProcessingStage[FileGroupTask, FileGroupTask]):
             if total >= _TOO_FEW_TO_ALARM and share > self.max_removed_share:
                 raise DuplicateAlarmError(
                     f"source '{source}' would lose {losses[source]:,} of its {total:,} documents ({share:.1%}), more "
-                    f"than max_removed_share={self.max_removed_share:g} allows. Nothing was removed. Look at the pairs in "
-                    f"{self.folder}; if they are right, run again with max_removed_share=1."
+                    f"than max_removed_share={self.max_removed_share:g} allows. Nothing was removed. Look at the "
+                    f"pairs in {self.folder}; if they are right, run again with max_removed_share=1."
                 )
 
 
