@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from penstock.core.task import EmptyTask, Task
 
 ROOT_ID = "0"
+BEGINS = "begins"
 
 
 def root_tasks(initial_tasks: Sequence[Task[Any]] | None) -> list[Task[Any]]:
@@ -41,15 +42,9 @@ def adopt_one(parent: Task[Any], child: Task[Any]) -> None:
 
 def adopt_many(parent: Task[Any], children: Sequence[Task[Any]]) -> None:
     """Name the children of one task after their position, or, at a source, after their content."""
-    taken: set[str] = set()
     name, order = parent.task_id, parent._order  # a task may be among its own children
-    for position, child in enumerate(children):
-        suffix = str(position)
-        if isinstance(parent, EmptyTask):
-            suffix = child.get_deterministic_id() or suffix
-            if suffix in taken:  # the same files listed twice are two tasks
-                suffix = f"{suffix}-{position}"
-            taken.add(suffix)
+    suffixes = _names_by_content(children) if isinstance(parent, EmptyTask) else map(str, range(len(children)))
+    for position, (child, suffix) in enumerate(zip(children, suffixes, strict=True)):
         _inherit((parent,), child, f"{name}_{suffix}", (*order, position))
 
 
@@ -59,11 +54,28 @@ def adopt_nth(parent: Task[Any], child: Task[Any], position: int) -> None:
 
 
 def adopt_jointly(parents: Sequence[Task[Any]], children: Sequence[Task[Any]]) -> None:
-    """Name the children of several tasks taken together: after all the parents, and their position."""
+    """Name the children of several tasks taken together: after all the parents, and their position.
+
+    A child with ``BEGINS`` in its metadata begins anew, and is named after that and its content: what it is does not
+    depend on how many tasks it was that had to be waited for.
+    """
     digest = hashlib.sha256("|".join(sorted(parent.task_id for parent in parents)).encode()).hexdigest()[:12]
     order = min(parent._order for parent in parents)
+    for position, (child, name) in enumerate(zip(children, _names_by_content(children), strict=True)):
+        begins = child._metadata.get(BEGINS)
+        task_id = f"{ROOT_ID}_m{digest}_{position}" if begins is None else f"{ROOT_ID}_{begins}_{name}"
+        _inherit(parents, child, task_id, (*order, position))
+
+
+def _names_by_content(children: Sequence[Task[Any]]) -> Iterator[str]:
+    """Return a name for each child from what it holds, or its position."""
+    taken: set[str] = set()
     for position, child in enumerate(children):
-        _inherit(parents, child, f"{ROOT_ID}_m{digest}_{position}", (*order, position))
+        name = child.get_deterministic_id() or str(position)
+        if name in taken:  # the same files listed twice are two tasks
+            name = f"{name}-{position}"
+        taken.add(name)
+        yield name
 
 
 def _inherit(parents: Sequence[Task[Any]], child: Task[Any], task_id: str, order: tuple[int, ...]) -> None:

@@ -32,6 +32,7 @@ class Arithmetic:
     memory_budget: int
     workers: int
     chosen_partitions: int | None = None
+    chosen_text_partitions: int | None = None
 
     @property
     def per_worker(self) -> int:
@@ -51,7 +52,8 @@ class Arithmetic:
     @property
     def text_partitions(self) -> int:
         """Into how many parts the texts of candidates are cut, if all documents were candidates."""
-        return max(_FEWEST_PARTITIONS, ceil(self.text_bytes * _TIMES_TEXT / self.per_worker))
+        needed = max(_FEWEST_PARTITIONS, ceil(self.text_bytes * _TIMES_TEXT / self.per_worker))
+        return self.chosen_text_partitions or needed
 
     @property
     def held_bytes(self) -> int:
@@ -81,10 +83,11 @@ class Arithmetic:
         if self.held_bytes > self.per_worker:
             raise InputError(
                 f"{self.banding.bands_per_iteration} bands at a time in {self.partitions} partitions do not fit: "
-                f"{self.documents:,} documents x {BAND_RECORD.itemsize} bytes x {self.banding.bands_per_iteration} bands "
-                f"x {_TIMES_RECORD} (sorting) / {self.partitions} partitions is {human_bytes(self.held_bytes)}, and a "
-                f"worker has {human_bytes(self.per_worker)} (half of memory_budget={human_bytes(self.memory_budget)} for "
-                f"{self.workers} workers). Take {self._needed_partitions} partitions, or leave both numbers out."
+                f"{self.documents:,} documents x {BAND_RECORD.itemsize} bytes x {self.banding.bands_per_iteration} "
+                f"bands x {_TIMES_RECORD} (sorting) / {self.partitions} partitions is {human_bytes(self.held_bytes)}, "
+                f"and a worker has {human_bytes(self.per_worker)} (half of memory_budget="
+                f"{human_bytes(self.memory_budget)} for {self.workers} workers). "
+                f"Take {self._needed_partitions} partitions, or leave both numbers out."
             )
         if self.partitions > _MOST_PARTITIONS and self.banding.bands_per_iteration > 1:
             raise InputError(

@@ -13,18 +13,19 @@ from penstock.core.executor import Executor
 from penstock.core.pipeline import Pipeline
 from penstock.core.sizes import human_bytes
 from penstock.core.stage import ProcessingStage
+from penstock.core.task import Task
 from penstock.core.workflow import WorkflowBase, WorkflowRunResult
 from penstock.dedup.exact import EXACT_RECORD, FindExactDuplicates, HashTexts
-from penstock.dedup.inputs import Input, writer
+from penstock.dedup.inputs import Extent, Input, writer
 from penstock.dedup.keep import parse_keep
 from penstock.dedup.outcome import Conclude
 from penstock.dedup.phases import Again, Phase
 from penstock.dedup.removal import RemoveDocuments
 from penstock.dedup.workplace import Workplace, memory_and_workers
+from penstock.errors import InputError
 
 # Measured: a record is held about so many times while a partition is sorted.
 _TIMES_RECORD = 5
-_MEAN_DOCUMENT_BYTES = 500
 _FEWEST_PARTITIONS = 4
 
 
@@ -53,6 +54,10 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         normalize_text: bool = False,
         perform_removal: bool = False,
         total_nparts: int | None = None,
+        rmm_pool_size: int | str | None = None,
+        spill_memory_limit: int | str | None = None,
+        env_vars: dict[str, Any] | None = None,
+        use_async_memory: bool = True,
         *,
         keep: str | Sequence[str] = "first",
         memory_budget: int | str | None = None,
@@ -60,8 +65,6 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         output_filetype: str | None = None,
         show_progress: bool = True,
     ) -> None:
-        if input_path is None:
-            raise ValueError("ExactDeduplicationWorkflow: input_path is missing: files or folders to read.")
         self.output_path = output_path.rstrip("/")
         self.cache_path = (cache_path or f"{self.output_path}/_penstock/dedup").rstrip("/")
         self.input = Input(input_path, input_filetype, input_blocksize, input_file_extensions, read_kwargs)
@@ -74,32 +77,35 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         self.memory_budget = memory_budget
         self.output_filetype = output_filetype or input_filetype
         self.show_progress = show_progress
-        # Documents are known by their place, whatever ids they bring; accepted so that scripts need no change.
-        self.identification_batchsize = identification_batchsize
-        self.assign_id = assign_id
-        self.id_field = id_field
+        # Accepted so that scripts need no change: documents are known by their place, whatever ids they bring, and
+        # there is no memory of a GPU nor a cluster to be set up.
+        self.ignored = (
+            identification_batchsize,
+            assign_id,
+            id_field,
+            rmm_pool_size,
+            spill_memory_limit,
+            env_vars,
+            use_async_memory,
+        )
 
-    def run(self, executor: Executor | None = None) -> WorkflowRunResult:
-        """Find the duplicates, and remove them if asked to."""
+    def run(
+        self, executor: Executor | None = None, initial_tasks: Sequence[Task[Any]] | None = None
+    ) -> WorkflowRunResult:
+        """Find the duplicates, and remove them if asked to; ``initial_tasks`` name files in place of ``input_path``."""
         started = time.monotonic()
-        table, text_bytes, files = self.input.look()
-        budget, workers = memory_and_workers(self.memory_budget)
-        records = text_bytes // _MEAN_DOCUMENT_BYTES * EXACT_RECORD.itemsize
-        fitting = max(_FEWEST_PARTITIONS, ceil(records * _TIMES_RECORD * 2 * workers / budget))
-        parts = self.total_nparts or fitting
-        if self.show_progress:
-            print(
-                f"Exact deduplication of {human_bytes(text_bytes)} of text: {human_bytes(records)} of hashes on disk "
-                f"in {parts} partitions, {human_bytes(records * _TIMES_RECORD // parts)} held by a worker; memory_budget "
-                f"{human_bytes(budget)} for {workers} workers",
-                file=sys.stderr,
-            )
-        place = Workplace(self.cache_path, {"files": files, "partitions": parts, **self._parameters()})
+        source = self.input.or_tasks(initial_tasks, type(self).__name__)
+        extent = source.look()
+        table = extent.table
+        place = Workplace(
+            self.cache_path, {"files": extent.files, "partitions": self.total_nparts, **self._parameters()}
+        )
+        parts = self._partitions(extent, place)
         table.save(f"{self.output_path}/exact_id_generator.json")
         fields = [self.text_field, *([self.keep.column] if self.keep.column else [])]
         hashed, removed = f"{place.folder}/hashed", f"{place.folder}/removed.npy"
         stages: list[ProcessingStage[Any, Any]] = [
-            *self.input.stages(fields),
+            *source.stages(fields),
             HashTexts(hashed, table, parts, self.text_field, normalize_text=self.normalize_text, keep=self.keep),
             Phase("all_hashed", hashed, parts),
             FindExactDuplicates(f"{place.folder}/found", hashed),
@@ -107,12 +113,18 @@ class ExactDeduplicationWorkflow(WorkflowBase):
             Conclude(f"{self.output_path}/ExactDuplicateIds", removed, hashed, table),
         ]
         if self.perform_removal:
-            again, reading = self.input.stages()
+            again, reading = source.stages()
             stages += [
                 Again("read_for_removal", again),
                 reading.with_(name="read_all"),
                 RemoveDocuments(removed, table),
-                writer(self.output_filetype, f"{self.output_path}/deduplicated", write_kwargs=self.write_kwargs),
+                # Its own folder: what an earlier run with other parameters left there must not be taken for this one's.
+                writer(
+                    self.output_filetype,
+                    f"{self.output_path}/deduplicated",
+                    write_kwargs=self.write_kwargs,
+                    mode="overwrite",
+                ),
             ]
         tasks = Pipeline("exact deduplication", stages=stages).run(executor)
         result = WorkflowRunResult("exact_deduplication")
@@ -122,6 +134,28 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         result.add_metadata("id_generator_path", f"{self.output_path}/exact_id_generator.json")
         place.clear()
         return result
+
+    def _partitions(self, extent: Extent, place: Workplace) -> int:
+        """Return into how many partitions hashes are cut: what the user chose if it fits, or what fits; and say so."""
+        budget, workers = memory_and_workers(self.memory_budget)
+        records, per_worker = extent.documents * EXACT_RECORD.itemsize, max(1, budget // (2 * workers))
+        needed = max(_FEWEST_PARTITIONS, ceil(records * _TIMES_RECORD / per_worker))
+        parts = place.plan({"partitions": self.total_nparts or needed})["partitions"]
+        held = records * _TIMES_RECORD // parts
+        words = (
+            f"{extent.documents:,} documents x {EXACT_RECORD.itemsize} bytes = {human_bytes(records)} of hashes on "
+            f"disk in {parts} partitions, {human_bytes(held)} held by a worker (sorting: x {_TIMES_RECORD}); "
+            f"memory_budget {human_bytes(budget)} for {workers} workers"
+        )
+        if held > per_worker:
+            raise InputError(
+                f"total_nparts={parts} does not fit: {words}, half of it {human_bytes(per_worker)} each. "
+                f"Take {needed}, or leave it out."
+            )
+        if self.show_progress:
+            text = human_bytes(extent.text_bytes)
+            print(f"Exact deduplication of {text} of text: about {words}", file=sys.stderr)
+        return parts
 
     def _parameters(self) -> dict[str, Any]:
         return {

@@ -5,21 +5,23 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from penstock.core.executor import Executor
 from penstock.core.pipeline import Pipeline
 from penstock.core.stage import ProcessingStage
+from penstock.core.task import Task
 from penstock.core.workflow import WorkflowBase, WorkflowRunResult
 from penstock.dedup.arithmetic import Arithmetic
 from penstock.dedup.candidates import FindCandidates
 from penstock.dedup.components import ConnectCandidates
 from penstock.dedup.exact import FindExactDuplicates
-from penstock.dedup.inputs import Input, writer
+from penstock.dedup.inputs import Extent, Input, writer
 from penstock.dedup.keep import parse_keep
 from penstock.dedup.outcome import Conclude, ListTwins
 from penstock.dedup.phases import LISTING, Again, Phase
+from penstock.dedup.places import FileTable
 from penstock.dedup.removal import RemoveDocuments
 from penstock.dedup.signing import Banding, SignTexts, round_name
 from penstock.dedup.verify import CompareCandidates, GatherTexts
@@ -62,7 +64,12 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
         minhashes_per_band: int = 13,
         use_64_bit_hash: bool = False,
         normalize_text: bool = False,
-        bands_per_iteration: int = 5,
+        bands_per_iteration: int | None = None,
+        lsh_num_output_partitions: int | None = None,
+        lsh_rmm_pool_size: int | str | None = None,
+        lsh_spill_memory_limit: int | str | None = None,
+        env_vars: dict[str, Any] | None = None,
+        use_async_memory: bool = True,
         *,
         word_ngrams: int | None = None,
         similarity_threshold: float = 0.8,
@@ -73,11 +80,9 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
         output_filetype: str | None = None,
         show_progress: bool = True,
     ) -> None:
-        if input_path is None:
-            raise ValueError("FuzzyDeduplicationWorkflow: input_path is missing: files or folders to read.")
         if not 0 < similarity_threshold <= 1:
             raise ValueError(f"similarity_threshold={similarity_threshold}; it is a share, above 0 and at most 1.")
-        if not 1 <= bands_per_iteration <= num_bands:
+        if bands_per_iteration is not None and not 1 <= bands_per_iteration <= num_bands:
             raise ValueError(f"bands_per_iteration={bands_per_iteration}; it is between 1 and num_bands={num_bands}.")
         self.cache_path = cache_path.rstrip("/")
         self.output_path = output_path.rstrip("/")
@@ -87,7 +92,9 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
         self.perform_removal = perform_removal
         self.shingling = Shingling(word_ngrams, "word") if word_ngrams else Shingling(char_ngrams)
         bits = 64 if use_64_bit_hash else 32
-        self.banding = Banding(num_bands, minhashes_per_band, bands_per_iteration, seed, bits)
+        self.banding = Banding(num_bands, minhashes_per_band, bands_per_iteration or num_bands, seed, bits)
+        self.bands_per_iteration = bands_per_iteration
+        self.lsh_num_output_partitions = lsh_num_output_partitions
         self.normalize_text = normalize_text
         self.similarity_threshold = similarity_threshold
         self.keep = parse_keep(keep)
@@ -96,18 +103,22 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
         self.memory_budget = memory_budget
         self.output_filetype = output_filetype or input_filetype
         self.show_progress = show_progress
+        # Settings of memory on a GPU and of a Ray cluster; accepted so that scripts need no change.
+        self.ignored = (lsh_rmm_pool_size, lsh_spill_memory_limit, env_vars, use_async_memory)
 
-    def run(self, executor: Executor | None = None) -> WorkflowRunResult:
-        """Find the duplicates, and remove them if asked to."""
+    def run(
+        self, executor: Executor | None = None, initial_tasks: Sequence[Task[Any]] | None = None
+    ) -> WorkflowRunResult:
+        """Find the duplicates, and remove them if asked to; ``initial_tasks`` name files in place of ``input_path``."""
         started = time.monotonic()
-        table, text_bytes, files = self.input.look()
-        arithmetic = Arithmetic(self.banding, text_bytes, *memory_and_workers(self.memory_budget))
-        arithmetic.check()
+        source = self.input.or_tasks(initial_tasks, type(self).__name__)
+        extent = source.look()
+        place = Workplace(self.cache_path, {"files": extent.files, **self._parameters()})
+        arithmetic = self._arithmetic(extent, place)
         if self.show_progress:
             print(arithmetic.describe(), file=sys.stderr)
-        place = Workplace(self.cache_path, {"files": files, **self._parameters()})
-        table.save(f"{self.output_path}/fuzzy_id_generator.json")
-        stages = self._stages(place.folder, arithmetic, table)
+        extent.table.save(f"{self.output_path}/fuzzy_id_generator.json")
+        stages = self._stages(place.folder, arithmetic, extent.table, source)
         tasks = Pipeline("fuzzy deduplication", stages=stages).run(executor)
         result = WorkflowRunResult("fuzzy_deduplication")
         result.add_pipeline_tasks("fuzzy_deduplication", tasks)
@@ -116,11 +127,36 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
         place.clear()
         return result
 
+    def _arithmetic(self, extent: Extent, place: Workplace) -> Arithmetic:
+        """Choose what the user did not: bands at a time and partitions, as they fit, or as an earlier run chose."""
+        budget, workers = memory_and_workers(self.memory_budget)
+        arithmetic = Arithmetic(
+            self.banding, extent.documents, extent.text_bytes, budget, workers, self.lsh_num_output_partitions
+        )
+        if self.bands_per_iteration is None:
+            arithmetic = arithmetic.fitted()
+        arithmetic.check()
+        begun = place.plan(
+            {
+                "bands": arithmetic.banding.bands_per_iteration,
+                "partitions": arithmetic.partitions,
+                "text_partitions": arithmetic.text_partitions,
+            }
+        )
+        banding = replace(self.banding, bands_per_iteration=begun["bands"])
+        return replace(
+            arithmetic,
+            banding=banding,
+            chosen_partitions=begun["partitions"],
+            chosen_text_partitions=begun["text_partitions"],
+        )
+
     def _parameters(self) -> dict[str, Any]:
         """Return what decides about the result: another cache is used when any of it changes."""
         return {
             "shingling": asdict(self.shingling),
-            "banding": asdict(self.banding),
+            "banding": {**asdict(self.banding), "bands_per_iteration": self.bands_per_iteration},
+            "partitions": self.lsh_num_output_partitions,
             "text_field": self.text_field,
             "normalize_text": self.normalize_text,
             "keep": asdict(self.keep),
@@ -128,17 +164,16 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
             "blocksize": self.input.blocksize,
         }
 
-    def _stages(self, folder: str, arithmetic: Arithmetic, table: Any) -> list[Stage]:  # noqa: ANN401
+    def _stages(self, folder: str, arithmetic: Arithmetic, table: FileTable, source: Input) -> list[Stage]:
         signed, exact, found = f"{folder}/signed", f"{folder}/exact", f"{folder}/candidates"
         connected, gathered, compared = f"{folder}/connected", f"{folder}/gathered", f"{folder}/compared"
-        rounds = [round_name(bands) for bands in self.banding.rounds()]
+        banding = arithmetic.banding
+        rounds = [round_name(bands) for bands in banding.rounds()]
         parts, text_parts = arithmetic.partitions, arithmetic.text_partitions
         settings: dict[str, Any] = {"normalize_text": self.normalize_text, "keep": self.keep}
         fields = [self.text_field, *([self.keep.column] if self.keep.column else [])]
-        listing, reading = self.input.stages(fields)
-        sign = SignTexts(
-            signed, table, parts, self.shingling, self.banding, self.text_field, device=self.device, **settings
-        )
+        listing, reading = source.stages(fields)
+        sign = SignTexts(signed, table, parts, self.shingling, banding, self.text_field, device=self.device, **settings)
         gather = GatherTexts(connected, gathered, table, text_parts, self.text_field, **settings)
         pair_files = [f"{connected}/pairs/{number}.run" for number in range(parts * len(rounds))]
         stages: list[Stage] = [
@@ -153,8 +188,8 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
             FindCandidates(signed, found, f"{exact}/twins.npy", rounds),
             Phase("all_candidates_found", found, 1),
             ConnectCandidates(connected, text_parts),
-            Again("read_again", self.input.stages(fields)[0]),
-            self.input.stages(fields)[1].with_(name="read_candidates"),
+            Again("read_again", source.stages(fields)[0]),
+            source.stages(fields)[1].with_(name="read_candidates"),
             gather,
             Phase("all_gathered", gathered, text_parts),
             CompareCandidates(pair_files, compared, self.shingling, self.similarity_threshold),
@@ -169,11 +204,17 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
             ),
         ]
         if self.perform_removal:
-            again, reading_all = self.input.stages()
+            again, reading_all = source.stages()
             stages += [
                 Again("read_for_removal", again),
                 reading_all.with_(name="read_all"),
                 RemoveDocuments(f"{folder}/removed.npy", table),
-                writer(self.output_filetype, f"{self.output_path}/deduplicated", write_kwargs=self.write_kwargs),
+                # Its own folder: what an earlier run with other parameters left there must not be taken for this one's.
+                writer(
+                    self.output_filetype,
+                    f"{self.output_path}/deduplicated",
+                    write_kwargs=self.write_kwargs,
+                    mode="overwrite",
+                ),
             ]
         return stages

@@ -94,8 +94,8 @@ class Conclude(ProcessingStage[FileGroupTask, FileGroupTask]):
             if total >= _TOO_FEW_TO_ALARM and share > self.max_removed_share:
                 raise DuplicateAlarmError(
                     f"source '{source}' would lose {losses[source]:,} of its {total:,} documents ({share:.1%}), more "
-                    f"than max_removed_share={self.max_removed_share:g} allows. Nothing was removed. Look at the pairs "
-                    f"in {self.folder}; if they are right, run again with max_removed_share=1."
+                    f"than max_removed_share={self.max_removed_share:g} allows. Nothing was removed. Look at the "
+                    f"pairs in {self.folder}; if they are right, run again with max_removed_share=1."
                 )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.core.files import FileGroupTask
+from penstock.core.lineage import BEGINS
 from penstock.core.resources import Resources
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import EmptyTask, Task
@@ -74,6 +75,8 @@ class Again(ProcessingStage[Task[Any], FileGroupTask]):
         """List the input again; what came in is only a sign that it is time."""
         listed = self.partitioning.process(EmptyTask())
         assert isinstance(listed, list)
+        for task in listed:
+            task._metadata[BEGINS] = self.name
         return listed
 
 

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from penstock.core.executor import Executor
 from penstock.core.pipeline import Pipeline
+from penstock.core.task import Task
 from penstock.core.workflow import WorkflowBase, WorkflowRunResult
 from penstock.dedup.arrays import save_array
 from penstock.dedup.inputs import Input, writer
@@ -62,12 +63,15 @@ class TextDuplicatesRemovalWorkflow(WorkflowBase):
         self.output_fields = output_fields
         self.output_mode = output_mode or "ignore"
 
-    def run(self, executor: Executor | None = None) -> WorkflowRunResult:
+    def run(
+        self, executor: Executor | None = None, initial_tasks: Sequence[Task[Any]] | None = None
+    ) -> WorkflowRunResult:
         """Read, remove, write."""
         started = time.monotonic()
         place = Workplace(f"{self.output_path}/_penstock/removal", {"ids": self.ids_to_remove_path})
         removed = f"{place.folder}/removed.npy"
-        listing, reading = self.input.stages(self.input_fields)
+        source = self.input.or_tasks(initial_tasks, type(self).__name__)
+        listing, reading = source.stages(self.input_fields)
         ids = self._ids()
         save_array(removed, ids)
         remove: RemoveDocuments | RemoveByColumn
