@@ -16,7 +16,6 @@ from typing import Any
 from penstock.core.task import EmptyTask, Task
 
 ROOT_ID = "0"
-BEGINS = "begins"
 
 
 def root_tasks(initial_tasks: Sequence[Task[Any]] | None) -> list[Task[Any]]:
@@ -54,17 +53,18 @@ def adopt_nth(parent: Task[Any], child: Task[Any], position: int) -> None:
 
 
 def adopt_jointly(parents: Sequence[Task[Any]], children: Sequence[Task[Any]]) -> None:
-    """Name the children of several tasks taken together: after all the parents, and their position.
-
-    A child with ``BEGINS`` in its metadata begins anew, and is named after that and its content: what it is does not
-    depend on how many tasks it was that had to be waited for.
-    """
+    """Name the children of several tasks taken together: after all the parents, and their position."""
     digest = hashlib.sha256("|".join(sorted(parent.task_id for parent in parents)).encode()).hexdigest()[:12]
     order = min(parent._order for parent in parents)
+    for position, child in enumerate(children):
+        _inherit(parents, child, f"{ROOT_ID}_m{digest}_{position}", (*order, position))
+
+
+def adopt_anew(stage: str, parents: Sequence[Task[Any]], children: Sequence[Task[Any]]) -> None:
+    """Name children that only waited for their parents: after the stage and their content, as at a source."""
+    order = min(parent._order for parent in parents)
     for position, (child, name) in enumerate(zip(children, _names_by_content(children), strict=True)):
-        begins = child._metadata.get(BEGINS)
-        task_id = f"{ROOT_ID}_m{digest}_{position}" if begins is None else f"{ROOT_ID}_{begins}_{name}"
-        _inherit(parents, child, task_id, (*order, position))
+        _inherit(parents, child, f"{ROOT_ID}_{stage}_{name}", (*order, position))
 
 
 def _names_by_content(children: Sequence[Task[Any]]) -> Iterator[str]:

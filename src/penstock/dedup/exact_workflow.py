@@ -19,7 +19,7 @@ from penstock.dedup.exact import EXACT_RECORD, FindExactDuplicates, HashTexts
 from penstock.dedup.inputs import Extent, Input, writer
 from penstock.dedup.keep import parse_keep
 from penstock.dedup.outcome import Conclude
-from penstock.dedup.phases import Again, Phase
+from penstock.dedup.phases import Phase
 from penstock.dedup.removal import RemoveDocuments
 from penstock.dedup.workplace import Workplace, memory_and_workers
 from penstock.errors import InputError
@@ -113,10 +113,8 @@ class ExactDeduplicationWorkflow(WorkflowBase):
             Conclude(f"{self.output_path}/ExactDuplicateIds", removed, hashed, table),
         ]
         if self.perform_removal:
-            again, reading = source.stages()
             stages += [
-                Again("read_for_removal", again),
-                reading.with_(name="read_all"),
+                *source.again("removal"),
                 RemoveDocuments(removed, table),
                 # Its own folder: what an earlier run with other parameters left there must not be taken for this one's.
                 writer(

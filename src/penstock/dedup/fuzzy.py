@@ -20,7 +20,7 @@ from penstock.dedup.exact import FindExactDuplicates
 from penstock.dedup.inputs import Extent, Input, writer
 from penstock.dedup.keep import parse_keep
 from penstock.dedup.outcome import Conclude, ListTwins
-from penstock.dedup.phases import LISTING, Again, Phase
+from penstock.dedup.phases import LISTING, Phase
 from penstock.dedup.places import FileTable
 from penstock.dedup.removal import RemoveDocuments
 from penstock.dedup.signing import Banding, SignTexts, round_name
@@ -188,8 +188,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
             FindCandidates(signed, found, f"{exact}/twins.npy", rounds),
             Phase("all_candidates_found", found, 1),
             ConnectCandidates(connected, text_parts),
-            Again("read_again", source.stages(fields)[0]),
-            source.stages(fields)[1].with_(name="read_candidates"),
+            *source.again("gather", fields),
             gather,
             Phase("all_gathered", gathered, text_parts),
             CompareCandidates(pair_files, compared, self.shingling, self.similarity_threshold),
@@ -204,10 +203,8 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
             ),
         ]
         if self.perform_removal:
-            again, reading_all = source.stages()
             stages += [
-                Again("read_for_removal", again),
-                reading_all.with_(name="read_all"),
+                *source.again("removal"),
                 RemoveDocuments(f"{folder}/removed.npy", table),
                 # Its own folder: what an earlier run with other parameters left there must not be taken for this one's.
                 writer(

@@ -12,6 +12,7 @@ from penstock.core.composite import expand
 from penstock.core.files import FileGroupTask, SizedFile
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
+from penstock.dedup.phases import Again
 from penstock.dedup.places import FileTable
 from penstock.storage.filesystem import open_input, open_stored
 from penstock.text.io.jsonl import JsonlReader, JsonlWriter
@@ -82,6 +83,13 @@ class Input:
         partitioning, reading = expand([reader])
         assert isinstance(partitioning, FilePartitioningStage)
         return partitioning, reading
+
+    def again(self, name: str, fields: Sequence[str] | None = None) -> tuple[Again, Stage]:
+        """Return the stages for another pass, which begins when all before it is done."""
+        listing, reading = self.stages(fields)
+        reading = reading.with_(name=f"{name}_documents")
+        reading.is_repetition = True
+        return Again(name, listing), reading
 
     def look(self) -> Extent:
         """Look at what there is to read: all names and sizes, and into a few of the files."""

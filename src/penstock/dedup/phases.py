@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.core.files import FileGroupTask
-from penstock.core.lineage import BEGINS
 from penstock.core.resources import Resources
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import EmptyTask, Task
@@ -56,6 +55,7 @@ class Again(ProcessingStage[Task[Any], FileGroupTask]):
     """Waits for everything in front of it, and then reads the input again from its beginning."""
 
     is_barrier = True
+    begins_anew = True
     batch_size = _ALL
     resources = Resources(cpus=0.5)
 
@@ -75,8 +75,6 @@ class Again(ProcessingStage[Task[Any], FileGroupTask]):
         """List the input again; what came in is only a sign that it is time."""
         listed = self.partitioning.process(EmptyTask())
         assert isinstance(listed, list)
-        for task in listed:
-            task._metadata[BEGINS] = self.name
         return listed
 
 

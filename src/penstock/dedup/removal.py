@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.core.documents import DocumentBatch
 from penstock.core.stage import ProcessingStage, Spec
@@ -13,6 +15,7 @@ from penstock.core.verdicts import Verdicts
 from penstock.core.worker_info import WorkerMetadata
 from penstock.dedup.arrays import load_array
 from penstock.dedup.places import FileTable, Ids
+from penstock.errors import InputError
 
 
 class RemoveDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
@@ -59,12 +62,22 @@ class RemoveByColumn(ProcessingStage[DocumentBatch, DocumentBatch]):
         """Drop what is on the list."""
         if self._removed is None:
             self._removed = load_array(self.removed_list)
-        ids = task.column(self.id_field).to_numpy(zero_copy_only=False)
-        ids = ids if self._removed.dtype.kind in "iu" else ids.astype(np.str_)
-        stays = ~is_among(ids, self._removed)
+        stays = ~is_among(self._ids(task.column(self.id_field), self._removed), self._removed)
         if task.source_rows is not None:
             self.record(Verdicts(self.name, task.source_rows, stays))
         return task if stays.all() else task.select(np.flatnonzero(stays))
+
+    def _ids(self, column: pa.ChunkedArray, removed: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the ids, of the type those on the list have: "00123" is not 123."""
+        are_numbers = removed.dtype.kind in "iu"
+        if are_numbers != pa.types.is_integer(column.type) and len(removed):
+            raise InputError(
+                f"stage '{self.name}': column '{self.id_field}' holds {column.type}, the list of ids to remove "
+                f"{removed.dtype if are_numbers else 'text'}. Name the column that the ids come from, or convert one."
+            )
+        # A document without an id is on no list.
+        ids: npt.NDArray[Any] = pc.fill_null(column, -1 if are_numbers else "").to_numpy(zero_copy_only=False)
+        return ids if are_numbers else ids.astype(np.str_)
 
 
 def is_among(ids: npt.NDArray[Any], sorted_ids: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
