@@ -25,7 +25,7 @@ from penstock.dedup.outcome import with_exact
 from penstock.dedup.phases import Phase
 from penstock.dedup.places import FileTable
 from penstock.dedup.removal import is_among
-from penstock.dedup.removed import Removed, read_removed, write_removed
+from penstock.dedup.removed import Removed, measured, read_removed, write_removed
 from penstock.dedup.shuffle import read_records, read_tables, write_records, write_tables
 from penstock.dedup.signing import BAND_RECORD, Banding
 from penstock.dedup.verify import CompareCandidates
@@ -255,26 +255,26 @@ def test_whatever_goes_was_measured_against_a_document_that_stays(seed: int, thr
         return
     removed = compare(texts, pairs, threshold, [draw.choice([0.0, 1.0]) for _ in texts])
     gone = set(removed.documents.tolist())
-    for document, kept, measured in zip(*(column.tolist() for column in removed), strict=True):
+    for document, kept, value, _ in zip(*(column.tolist() for column in removed), strict=True):
         assert kept not in gone
-        assert measured >= threshold
-        assert measured == similarity(texts[kept // 10], texts[document // 10], Shingling(1, "word"))
+        assert value >= threshold
+        assert value == similarity(texts[kept // 10], texts[document // 10], Shingling(1, "word"))
 
 
 # -- outcome ---------------------------------------------------------------------------------------------------
 
 
 def test_a_copy_of_a_document_that_goes_names_the_one_that_stays() -> None:
-    fuzzy = Removed(np.array([20, 30]), np.array([10, 10]), np.array([0.9, 0.8]))
-    exact = Removed(np.array([35, 45]), np.array([30, 40]), np.ones(2))
-    documents, kept, similarities = (column.tolist() for column in with_exact(fuzzy, exact))
+    fuzzy = measured(np.array([20, 30]), np.array([10, 10]), np.array([0.9, 0.8]))
+    exact = measured(np.array([35, 45]), np.array([30, 40]), np.ones(2))
+    documents, kept, similarities, _ = (column.tolist() for column in with_exact(fuzzy, exact))
     assert (documents, kept, similarities) == ([20, 30, 35, 45], [10, 10, 10, 40], [0.9, 0.8, 0.8, 1.0])
 
 
 def test_the_table_of_removed_documents_is_in_order_and_read_back(tmp_path: Path) -> None:
     path = str(tmp_path / "part.0.parquet")
-    write_removed(path, Removed(np.array([3, 1]), np.array([0, 0]), np.array([0.5, 1.0])))
-    assert [column.tolist() for column in read_removed([path])] == [[1, 3], [0, 0], [1.0, 0.5]]
+    write_removed(path, measured(np.array([3, 1]), np.array([0, 0]), np.array([0.5, 1.0])))
+    assert [column.tolist() for column in read_removed([path])] == [[1, 3], [0, 0], [1.0, 0.5], [False, False]]
     assert len(read_removed([]).documents) == 0
 
 

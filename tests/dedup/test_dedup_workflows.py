@@ -9,15 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from corpora import contents, edited, essay, ids, quiet, read_documents, removed_rows, twins, write_jsonl, write_parquet
 
 from penstock import FileGroupTask, StreamingExecutor
-from penstock.dedup.exact_workflow import ExactDeduplicationWorkflow
-from penstock.dedup.fuzzy import FuzzyDeduplicationWorkflow
+from penstock.dedup import ExactDeduplicationWorkflow, FuzzyDeduplicationWorkflow, TextDuplicatesRemovalWorkflow
 from penstock.dedup.places import ID_FIELD
-from penstock.dedup.removal_workflow import TextDuplicatesRemovalWorkflow
 from penstock.errors import InputError, PenstockError
 
 Write = Callable[[Path, Any], None]
@@ -315,10 +312,14 @@ def test_removal_by_ids_of_another_type_or_column_is_refused(tmp_path: Path) -> 
         removal(tmp_path, "gone", id_field="id", duplicate_id_field="doc").run(quiet())
 
 
-def test_the_table_of_removed_documents_has_three_columns(tmp_path: Path) -> None:
+def test_the_table_of_removed_documents_can_be_read_by_people(tmp_path: Path) -> None:
     write_corpus(tmp_path)
-    exact(tmp_path).run(quiet())
-    [part] = (tmp_path / "out/ExactDuplicateIds").glob("*.parquet")
-    assert pq.read_table(part).column_names == [ID_FIELD, "kept_id", "similarity"]
-    places = [row[ID_FIELD] for row in removed_rows(tmp_path / "out/ExactDuplicateIds")]
-    assert places == sorted(places)
+    fuzzy(tmp_path).run(quiet())
+    rows = removed_rows(tmp_path / "out/FuzzyDuplicateIds")
+    assert list(rows[0]) == [ID_FIELD, "kept_id", "similarity", "estimated", "file", "kept_file"]
+    assert {(row["file"], row["kept_file"]) for row in rows} == {
+        ("in/b/part.jsonl", "in/a/part.jsonl"),
+        ("in/b/more.jsonl", "in/a/part.jsonl"),
+    }
+    assert not any(row["estimated"] for row in rows)
+    assert [row[ID_FIELD] for row in rows] == sorted(row[ID_FIELD] for row in rows)

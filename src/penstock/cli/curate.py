@@ -52,8 +52,7 @@ def command(
     given = [f"input_path={input_path}", f"output_path={output_path}", f"reader={kind}Reader", f"writer={kind}Writer"]
     given += [f"text_field={text_field}"] if text_field else []
     given += ["mode=overwrite"] if overwrite else []
-    loaded = load_recipe(recipe, [*given, *overrides])
-    loaded.pipeline.run(loaded.executor, checkpoint_path=checkpoint or loaded.checkpoint_path)
+    load_recipe(recipe, [*given, *overrides]).run(checkpoint)
 
 
 def detect_format(input_path: str) -> str:

@@ -11,7 +11,7 @@ import click
 import penstock
 from penstock.errors import PenstockError, PlanError, RecipeError, suggestion
 
-COMMANDS = ("curate", "demo", "doctor", "plan", "reproduce", "run", "script", "simulate")
+COMMANDS = ("curate", "dedup", "demo", "doctor", "plan", "reproduce", "run", "script", "simulate")
 
 EXIT_FAILED = 1
 EXIT_NOT_STARTED = 2
@@ -50,6 +50,7 @@ def cli() -> None:
     Examples:
       penstock demo                                 see it work on a small sample
       penstock curate crawl/ clean/                 the main job: read, filter, write
+      penstock dedup fuzzy clean/ unique/           remove what is nearly there twice
       penstock run recipe.yaml input_path=crawl/    a pipeline written as YAML
       penstock plan recipe.yaml input_path=crawl/   what that would do, without doing it
       penstock simulate run.json --cluster "4x(8xH100-80,128cpu,1TB)"   how long it would take there

@@ -1,1 +1,13 @@
 """Finding documents that are there more than once, and removing them."""
+
+from penstock.dedup.exact_workflow import ExactDeduplicationWorkflow
+from penstock.dedup.fuzzy import FuzzyDeduplicationWorkflow
+from penstock.dedup.outcome import DuplicateAlarmError
+from penstock.dedup.removal_workflow import TextDuplicatesRemovalWorkflow
+
+__all__ = [
+    "DuplicateAlarmError",
+    "ExactDeduplicationWorkflow",
+    "FuzzyDeduplicationWorkflow",
+    "TextDuplicatesRemovalWorkflow",
+]

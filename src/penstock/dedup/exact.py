@@ -12,7 +12,7 @@ from penstock.dedup.keep import KeepPolicy
 from penstock.dedup.normalise import texts_of
 from penstock.dedup.phases import exists, file_name, files_of
 from penstock.dedup.places import FileTable
-from penstock.dedup.removed import Removed, write_removed
+from penstock.dedup.removed import Removed, measured, write_removed
 from penstock.dedup.shuffle import Records, read_records, write_records
 from penstock.kernels.text_hash import text_hashes
 
@@ -94,7 +94,7 @@ def exact_duplicates(records: Records) -> Removed:
     first_of = np.maximum.accumulate(np.where(is_first, np.arange(len(records)), 0))
     twins = ~is_first
     documents = records["document"]
-    return Removed(documents[twins], documents[first_of[twins]], np.ones(int(twins.sum())))
+    return measured(documents[twins], documents[first_of[twins]], np.ones(int(twins.sum())))
 
 
 def partition_of(hashes: npt.NDArray[np.uint64], partitions: int) -> npt.NDArray[np.int64]:

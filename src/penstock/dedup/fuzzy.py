@@ -124,6 +124,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
         result.add_pipeline_tasks("fuzzy_deduplication", tasks)
         result.extend_metadata(place.outcome())
         result.add_metadata("total_time", time.monotonic() - started)
+        result.add_metadata("id_generator_path", f"{self.output_path}/fuzzy_id_generator.json")
         place.clear()
         return result
 

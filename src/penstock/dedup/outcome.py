@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import PurePosixPath
 
 import numpy as np
@@ -11,8 +12,10 @@ from penstock.core.stage import ProcessingStage
 from penstock.dedup.arrays import save_array
 from penstock.dedup.phases import LISTING, files_of, listed
 from penstock.dedup.places import FileTable
-from penstock.dedup.removed import Removed, read_removed, rows_of, write_removed
+from penstock.dedup.removed import Removed, joined, read_removed, rows_of, write_removed
+from penstock.dedup.workplace import OUTCOME
 from penstock.errors import PenstockError
+from penstock.storage.atomic import atomic_write
 
 # A source of fewer documents may lose all of them without anybody being alarmed.
 _TOO_FEW_TO_ALARM = 1000
@@ -64,23 +67,27 @@ class Conclude(ProcessingStage[FileGroupTask, FileGroupTask]):
     def process(self, task: FileGroupTask) -> FileGroupTask:
         """Put everything together."""
         files, _ = files_of(task)
-        removed = read_removed(files)
-        if self.exact_parts is not None:
-            removed = with_exact(removed, read_removed(listed(self.exact_parts)["files"]))
+        found = read_removed(files)
+        exact = found if self.exact_parts is None else read_removed(listed(self.exact_parts)["files"])
+        removed = found if self.exact_parts is None else with_exact(found, exact)
         removed = rows_of(removed, np.argsort(removed.documents))
         count = len(removed.documents)
         parts = []
         for number, start in enumerate(range(0, max(1, count), _ROWS_PER_PART)):
             part = rows_of(removed, slice(start, start + _ROWS_PER_PART))
             parts.append(f"{self.folder}/part.{number}.parquet")
-            write_removed(parts[-1], part)
+            write_removed(parts[-1], part, (self.table.names_of(part.documents), self.table.names_of(part.kept)))
         # The table can be looked at when this raises; what is removed is only what is on the list.
-        self._look_at_sources(removed)
+        documents = self._look_at_sources(removed)
         save_array(self.removed_list, removed.documents)
-        return FileGroupTask(task.dataset_name, parts, _metadata={"num_duplicates": count})
+        write_outcome(
+            self.removed_list,
+            {"num_documents": documents, "num_duplicates": count, "num_exact_duplicates": len(exact.documents)},
+        )
+        return FileGroupTask(task.dataset_name, parts)
 
-    def _look_at_sources(self, removed: Removed) -> None:
-        """Raise if a source, which is a folder of files, would lose more than it may."""
+    def _look_at_sources(self, removed: Removed) -> int:
+        """Raise if a source, which is a folder of files, would lose more than it may; else count the documents."""
         totals: dict[str, int] = {}
         losses: dict[str, int] = {}
         counts = listed(f"{self.signed}/{LISTING}")["counts"]["documents"]
@@ -97,13 +104,21 @@ class Conclude(ProcessingStage[FileGroupTask, FileGroupTask]):
                     f"than max_removed_share={self.max_removed_share:g} allows. Nothing was removed. Look at the "
                     f"pairs in {self.folder}; if they are right, run again with max_removed_share=1."
                 )
+        return sum(totals.values())
+
+
+def write_outcome(removed_list: str, numbers: dict[str, int]) -> None:
+    """Write the numbers of a run down, beside the list of removed documents."""
+    with atomic_write(f"{removed_list.rpartition('/')[0]}/{OUTCOME}") as stream:
+        stream.write(json.dumps(numbers).encode())
 
 
 def with_exact(fuzzy: Removed, exact: Removed) -> Removed:
     """Add exact duplicates: whose twin goes itself, goes for the one that stays instead of it.
 
+    >>> from penstock.dedup.removed import measured
     >>> one, two = np.array([1]), np.array([2])
-    >>> with_exact(Removed(two, one, np.array([0.9])), Removed(np.array([5]), two, np.ones(1)))[1:]
+    >>> with_exact(measured(two, one, np.array([0.9])), measured(np.array([5]), two, np.ones(1)))[1:3]
     (array([1, 1]), array([0.9, 0.9]))
     """
     if not len(fuzzy.documents):
@@ -112,10 +127,6 @@ def with_exact(fuzzy: Removed, exact: Removed) -> Removed:
     gone = fuzzy.documents[order]
     places = np.minimum(np.searchsorted(gone, exact.kept), len(gone) - 1)
     passed_on = gone[places] == exact.kept
-    kept = np.where(passed_on, fuzzy.kept[order][places], exact.kept)
-    similarities = np.where(passed_on, fuzzy.similarities[order][places], exact.similarities)
-    return Removed(
-        np.concatenate([fuzzy.documents, exact.documents]),
-        np.concatenate([fuzzy.kept, kept]),
-        np.concatenate([fuzzy.similarities, similarities]),
-    )
+    twins = rows_of(fuzzy, order[places])
+    instead = [np.where(passed_on, twin, own) for twin, own in zip(twins[1:], exact[1:], strict=True)]
+    return joined([fuzzy, Removed(exact.documents, *instead)])

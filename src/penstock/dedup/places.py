@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from penstock.core.documents import DocumentBatch
 from penstock.core.files import PLACE_BITS, SizedFile
@@ -90,6 +91,10 @@ class FileTable:
     def file_of(self, ids: Ids) -> Ids:
         """Return the number of the file each id belongs to."""
         return ids >> PLACE_BITS
+
+    def names_of(self, ids: Ids) -> pa.Array:
+        """Return the name of the file each document is in."""
+        return pa.DictionaryArray.from_arrays(self.file_of(ids).astype(np.int32), pa.array(self.names, pa.string()))
 
     def counts(self, ids: Ids) -> dict[str, Any]:
         """Return how many of some documents are in which file."""

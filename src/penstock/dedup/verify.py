@@ -25,7 +25,7 @@ from penstock.dedup.keep import KeepPolicy
 from penstock.dedup.normalise import texts_of
 from penstock.dedup.phases import exists, file_name, files_of
 from penstock.dedup.places import FileTable, Ids
-from penstock.dedup.removed import Removed, write_removed
+from penstock.dedup.removed import Removed, measured, nothing_removed, write_removed
 from penstock.dedup.shuffle import read_records, read_tables, write_tables
 from penstock.kernels.jaccard import Comparing, ShingleSet
 from penstock.kernels.shingles import Shingling
@@ -128,8 +128,7 @@ class CompareCandidates(ProcessingStage[FileGroupTask, FileGroupTask]):
 
     def _removed(self, records: npt.NDArray[np.void], tables: list[pa.Table]) -> Removed:
         if not len(records):
-            nothing = np.zeros(0, dtype=np.int64)
-            return Removed(nothing, nothing, np.zeros(0))
+            return nothing_removed()
         table = pa.concat_tables(tables).combine_chunks()
         components, ranks, documents = (table[name].to_numpy() for name in ("component", "rank", "document"))
         order = np.lexsort((documents, ranks, components))
@@ -142,7 +141,7 @@ class CompareCandidates(ProcessingStage[FileGroupTask, FileGroupTask]):
         twins, similarities = self._twins(unique_pairs(places), texts, len(order))
         gone = np.flatnonzero(twins >= 0)
         ordered = documents[order]
-        return Removed(ordered[gone], ordered[twins[gone]], similarities[gone])
+        return measured(ordered[gone], ordered[twins[gone]], similarities[gone])
 
     def _twins(
         self, pairs: npt.NDArray[np.int64], texts: Texts, count: int

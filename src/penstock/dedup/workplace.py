@@ -9,11 +9,11 @@ from typing import Any
 import psutil
 
 from penstock.core.sizes import parse_bytes
-from penstock.dedup.arrays import load_array
 from penstock.dedup.phases import exists
 from penstock.storage.atomic import atomic_write
 from penstock.storage.filesystem import filesystem_of, open_stored
 
+OUTCOME = "outcome.json"
 _SHARE_OF_FREE_MEMORY = 0.4
 
 
@@ -40,9 +40,13 @@ class Workplace:
         return numbers
 
     def outcome(self) -> dict[str, Any]:
-        """Return the numbers of a run that has ended."""
-        path = f"{self.folder}/removed.npy"
-        return {"num_duplicates": len(load_array(path)) if exists(path) else 0}
+        """Return the numbers of a run that has ended; zeros if there was nothing to read."""
+        path = f"{self.folder}/{OUTCOME}"
+        if not exists(path):
+            return dict.fromkeys(("num_documents", "num_duplicates", "num_exact_duplicates"), 0)
+        with open_stored(path) as stream:
+            numbers: dict[str, Any] = json.loads(stream.read())
+        return numbers
 
     def clear(self) -> None:
         """Remove it: what was wanted has been written elsewhere."""
