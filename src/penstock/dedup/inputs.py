@@ -12,7 +12,7 @@ from penstock.dedup.places import FileTable
 from penstock.text.io.jsonl import JsonlReader, JsonlWriter
 from penstock.text.io.parquet import ParquetReader, ParquetWriter
 from penstock.text.io.partitioning import FilePartitioningStage
-from penstock.text.io.reader import DocumentReader
+from penstock.text.io.reader import DocumentReader, DocumentReaderStage
 from penstock.text.io.writer import DocumentWriter
 
 Stage = ProcessingStage[Any, Any]
@@ -51,6 +51,8 @@ class Input:
         )
         partitioning, reading = expand([reader])
         assert isinstance(partitioning, FilePartitioningStage)
+        assert isinstance(reading, DocumentReaderStage)
+        reading.rows_are_places = True
         return partitioning, reading
 
     def look(self) -> tuple[FileTable, int, list[tuple[str, int]]]:
