@@ -33,8 +33,8 @@ class Piece(NamedTuple):
 class DocumentReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
     """Reads a group of files into one batch, or, where they are too large for that, into one after the other.
 
-    A subclass knows the format. With ``rows_are_places`` a document's source row is its byte (or row) in its file, which
-    is the same whatever is read together with it, instead of its number among the documents of the task.
+    A subclass knows the format. With ``rows_are_places`` a document's source row is its byte (or row) in its file,
+    which is the same whatever is read together with it, instead of its number among the documents of the task.
     """
 
     # Which read_kwargs the format knows; None: whatever its library takes.
