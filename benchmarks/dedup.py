@@ -2,15 +2,15 @@
 
     python benchmarks/dedup.py speed --data DATA --peer-python PYTHON   (fuzzy, against datatrove's MinHash)
     python benchmarks/dedup.py exact --data DATA --peer-python PYTHON   (against polars' unique)
-    python benchmarks/dedup.py quality --data DATA                      (against all pairs of a sample, compared one by one)
+    python benchmarks/dedup.py quality --data DATA                      (against all pairs of a sample)
     python benchmarks/dedup.py linear --data DATA                       (50 to 400 MB: seconds per MB)
     python benchmarks/dedup.py memory --data DATA                       (twenty times the budget)
 
 DATA is a Parquet file with columns ``id`` and ``text``, best one with many versions of each page. PYTHON belongs to an
 environment with datatrove, spacy and polars.
 
-The limit of the fuzzy workflow: every byte is parsed three times (sign, gather, remove), hashed once for its text and once
-for its shingles; a signature costs one multiply-add and one minimum per permutation and shingle.
+The limit of the fuzzy workflow: every byte is parsed three times (sign, gather, remove), hashed once for its text and
+once for its shingles; a signature costs one multiply-add and one minimum per permutation and shingle.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def quality(data: Path, documents: int, threshold: float) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         pq.write_table(sample, folder / "sample.parquet")
-        _, _, found = fuzzy(folder / "sample.parquet", folder, input_filetype="parquet", similarity_threshold=threshold)
+        fuzzy(folder / "sample.parquet", folder, input_filetype="parquet", similarity_threshold=threshold)
         removed = pq.read_table(folder / "out/FuzzyDuplicateIds")
     rows = np.array([i & ((1 << 40) - 1) for i in removed[ID_FIELD].to_pylist()])
     kept = np.array([i & ((1 << 40) - 1) for i in removed["kept_id"].to_pylist()])
@@ -213,7 +213,7 @@ def memory(data: Path) -> None:
             watcher.join()
             print(
                 f"memory: {size:.0f} MB with a budget of {budget / 1e6:.0f} MB ({size * 1e6 / budget:.0f} times): "
-                f"{seconds:.1f} s, {found['num_duplicates']:,} removed; private memory of all processes {peak[0] / 1e6:.0f} MB"
+                f"{seconds:.1f} s, {found['num_duplicates']:,} removed; all processes {peak[0] / 1e6:.0f} MB"
             )
 
 

@@ -2,7 +2,7 @@
 
 A stage that turns a batch into a table and the table into a new batch has forgotten which document is which. Candidates
 for an answer: the labels of a pandas index, the same position, a column whose values are all different, the order of
-the rows that are left. The one that most columns bear out is taken. Where nothing bears it out, nobody can tell.
+the rows that are left. The one that most of the data bears out is taken. Where nothing does, nobody can tell.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     Rows = npt.NDArray[np.int64]
+
+_ROWS_AT_ONCE = 1000
 
 
 class Alignment(NamedTuple):
@@ -49,21 +51,24 @@ def align(parent: Batch, child: Batch) -> Alignment | None:
 
     if child.num_items == 0:
         return Alignment(np.empty(0, dtype=np.int64))
-    columns = list(_comparable(parent, child))
+    # Small ones first: they are as good a key as a text, and cheaper.
+    columns = sorted(_comparable(parent, child), key=lambda pair: int(pair[0].nbytes))
     informative = [pair for pair in columns if parent.num_items == 1 or not _is_constant(pair[0])]
     best: tuple[int, Alignment] | None = None
     for candidate in _candidates(parent, child, informative):
-        votes = sum(_agrees(mine, theirs, candidate.rows) for mine, theirs in informative)
-        if votes == len(informative) > 0:
+        agreeing = [mine for mine, theirs in informative if _agrees(mine, theirs, candidate.rows)]
+        if len(agreeing) == len(informative) > 0:
             return candidate
-        if best is None or votes > best[0]:
-            best = votes, candidate
+        # By bytes: a text says more about which document it is than a number does.
+        weight = sum(int(column.nbytes) for column in agreeing)
+        if best is None or weight > best[0]:
+            best = weight, candidate
     if best is None or (best[0] == 0 and child.num_items != parent.num_items):
         return None
     return best[1]
 
 
-def _comparable(parent: Batch, child: Batch) -> Iterator[tuple[pa.Array, pa.Array]]:
+def _comparable(parent: Batch, child: Batch) -> Iterator[tuple[pa.ChunkedArray, pa.ChunkedArray]]:
     """Yield the columns that both have, in the same type."""
     import pyarrow as pa
 
@@ -79,10 +84,12 @@ def _comparable(parent: Batch, child: Batch) -> Iterator[tuple[pa.Array, pa.Arra
                 theirs = theirs.cast(mine.type)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
                 continue
-        yield _in_one(mine), _in_one(theirs)
+        yield mine, theirs
 
 
-def _candidates(parent: Batch, child: Batch, columns: list[tuple[pa.Array, pa.Array]]) -> Iterator[Alignment]:
+def _candidates(
+    parent: Batch, child: Batch, columns: list[tuple[pa.ChunkedArray, pa.ChunkedArray]]
+) -> Iterator[Alignment]:
     import numpy as np
 
     labels = _labels(child, parent.num_items)
@@ -111,7 +118,7 @@ def _labels(child: Batch, count: int) -> Rows | None:
     return labels if labels.min() >= 0 and labels.max() < count else None
 
 
-def _by_value(mine: pa.Array, theirs: pa.Array) -> Rows | None:
+def _by_value(mine: pa.ChunkedArray, theirs: pa.ChunkedArray) -> Rows | None:
     """Return where each value is found, if the parent has each only once."""
     import numpy as np
     import pyarrow.compute as pc
@@ -119,10 +126,10 @@ def _by_value(mine: pa.Array, theirs: pa.Array) -> Rows | None:
     if mine.null_count or pc.count_distinct(mine).as_py() < len(mine):
         return None
     found = pc.index_in(theirs, value_set=mine)
-    return None if found.null_count else found.to_numpy(zero_copy_only=False).astype(np.int64)
+    return None if found.null_count else found.to_numpy().astype(np.int64)
 
 
-def _as_subsequence(columns: list[tuple[pa.Array, pa.Array]]) -> Alignment | None:
+def _as_subsequence(columns: list[tuple[pa.ChunkedArray, pa.ChunkedArray]]) -> Alignment | None:
     """Return where the rows that are left stood, looking at all columns that could be unchanged together."""
     import numpy as np
 
@@ -138,7 +145,7 @@ def _as_subsequence(columns: list[tuple[pa.Array, pa.Array]]) -> Alignment | Non
     return Alignment(first, is_certain=bool(np.array_equal(first, (len(mine) - 1 - last)[::-1])))
 
 
-def _codes(columns: list[tuple[pa.Array, pa.Array]]) -> tuple[Rows, Rows]:
+def _codes(columns: list[tuple[pa.ChunkedArray, pa.ChunkedArray]]) -> tuple[Rows, Rows]:
     """Return a number for each row of both sides, the same where all these columns are the same."""
     import numpy as np
     import pyarrow as pa
@@ -146,7 +153,8 @@ def _codes(columns: list[tuple[pa.Array, pa.Array]]) -> tuple[Rows, Rows]:
     count = len(columns[0][0])
     codes = np.zeros(count + len(columns[0][1]), dtype=np.int64)
     for mine, theirs in columns:
-        values = pa.concat_arrays([mine, theirs]).dictionary_encode(null_encoding="encode").indices
+        both = pa.chunked_array([*mine.chunks, *theirs.chunks], mine.type).combine_chunks()
+        values = both.dictionary_encode(null_encoding="encode").indices
         _, codes = np.unique(codes * (len(codes) + 1) + values.to_numpy(zero_copy_only=False), return_inverse=True)
     return codes[:count], codes[count:]
 
@@ -167,16 +175,17 @@ def _walk(mine: Rows, theirs: Rows) -> Rows | None:
     return found
 
 
-def _agrees(mine: pa.Array, theirs: pa.Array, rows: Rows) -> bool:
+def _agrees(mine: pa.ChunkedArray, theirs: pa.ChunkedArray, rows: Rows) -> bool:
     import numpy as np
 
-    in_place = len(rows) == len(mine) and bool(np.array_equal(rows, np.arange(len(mine))))
-    return bool(theirs.equals(mine if in_place else mine.take(rows)))
+    if len(rows) == len(mine) and np.array_equal(rows, np.arange(len(mine))):
+        return bool(theirs.equals(mine))
+    # Some at a time: neither a copy of the whole column, nor much work where the first rows tell.
+    return all(
+        theirs.slice(first, _ROWS_AT_ONCE).equals(mine.take(rows[first : first + _ROWS_AT_ONCE]))
+        for first in range(0, len(rows), _ROWS_AT_ONCE)
+    )
 
 
-def _is_constant(column: pa.Array) -> bool:
+def _is_constant(column: pa.ChunkedArray) -> bool:
     return bool(column.slice(1).equals(column.slice(0, len(column) - 1)))
-
-
-def _in_one(column: pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)

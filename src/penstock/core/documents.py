@@ -69,12 +69,19 @@ class DocumentBatch(Task[Any]):
             return lazy.to_table()
         raise AttributeError(f"{type(self).__name__} has no attribute '{name}'")
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave behind what is known by its place in memory."""
+        state = {key: value for key, value in self.__dict__.items() if key != "_index"}
+        return {**state, "_lazy": None, "_source_rows": None} if self._rows_were_moved else state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Know the rows again, here or in another process."""
+        self.__dict__.update(state)
+        self._remember_rows()
+
     @property
     def source_rows(self) -> npt.NDArray[np.int64] | None:
-        """Where in the files of its source task each row lies (see ``files.PLACE_BITS``); None where nobody can tell.
-
-        A byte or a row of a file: the same whatever else is read with it, so a document is known by it for good.
-        """
+        """Which document of the source task each row is, as its reader numbered them; None where nobody can tell."""
         return None if self._rows_were_moved else self._source_rows
 
     @source_rows.setter
@@ -150,8 +157,8 @@ class DocumentBatch(Task[Any]):
         if not self._is_lazy:
             taken = self.data.take(wanted) if _is_arrow(self.data) else self.data.iloc[wanted]
             chosen.__dict__["data"] = taken
-        moved = self._rows_were_moved
-        chosen.__dict__["_lazy"] = None if moved or self._lazy is None else self._lazy.select(wanted)
+        # What the copy does not know any more, the choice does not either.
+        chosen.__dict__["_lazy"] = None if chosen._lazy is None else chosen._lazy.select(wanted)
         chosen.source_rows = None if self.source_rows is None else self.source_rows[wanted]
         return chosen
 
@@ -177,8 +184,6 @@ class DocumentBatch(Task[Any]):
         for name, column in columns.items():
             position = table.schema.get_field_index(name)
             table = table.append_column(name, column) if position < 0 else table.set_column(position, name, column)
-        if self._rows_were_moved:
-            changed.__dict__.update(_lazy=None, _source_rows=None)
         changed.__dict__["data"] = table
         return changed
 

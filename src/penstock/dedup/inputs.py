@@ -18,7 +18,7 @@ from penstock.storage.filesystem import open_input, open_stored
 from penstock.text.io.jsonl import JsonlReader, JsonlWriter
 from penstock.text.io.parquet import ParquetReader, ParquetWriter
 from penstock.text.io.partitioning import FilePartitioningStage
-from penstock.text.io.reader import DocumentReader
+from penstock.text.io.reader import DocumentReader, DocumentReaderStage
 from penstock.text.io.writer import DocumentWriter
 
 Stage = ProcessingStage[Any, Any]
@@ -82,6 +82,8 @@ class Input:
         )
         partitioning, reading = expand([reader])
         assert isinstance(partitioning, FilePartitioningStage)
+        assert isinstance(reading, DocumentReaderStage)
+        reading.rows_are_places = True
         return partitioning, reading
 
     def again(self, name: str, fields: Sequence[str] | None = None) -> tuple[Again, Stage]:

@@ -13,8 +13,11 @@ from typing import IO, Any, Protocol, cast
 
 import zstandard
 
+from penstock.errors import suggestion
+
 # What may follow a file's own extension: read through, and written, transparently.
 COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
+_NAMES = {"gz": ".gz", "gzip": ".gz", "bz2": ".bz2", "bzip2": ".bz2", "xz": ".xz", "zst": ".zst", "zstd": ".zst"}
 _STEP_BYTES = 1 << 16
 _ERRORS = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
 
@@ -42,6 +45,22 @@ def compression_of(path: str) -> str | None:
     ('.gz', None)
     """
     return next((ending for ending in COMPRESSIONS if path.lower().endswith(ending)), None)
+
+
+def ending_of(compression: str | None) -> str | None:
+    """Return the ending of a compression by one of its names.
+
+    >>> ending_of("gzip"), ending_of("zst"), ending_of(None)
+    ('.gz', '.zst', None)
+    """
+    if compression is None:
+        return None
+    ending = _NAMES.get(compression.lower().removeprefix("."))
+    if ending is None:
+        raise ValueError(
+            f"compression={compression!r}; it is one of gzip, bz2, xz, zstd.{suggestion(compression, _NAMES)}"
+        )
+    return ending
 
 
 class Decompressed(io.RawIOBase):

@@ -11,7 +11,8 @@ import pyarrow as pa
 from penstock.text.io.json_lines import BYTE_ORDER_MARK
 
 _PEEK_BYTES = 1 << 16
-_READ_ON_BYTES = 1 << 20
+_READ_ON_BYTES = 1 << 18
+_NEWLINE = ord("\n")
 
 
 class Block(NamedTuple):
@@ -29,7 +30,8 @@ class Block(NamedTuple):
 def read_blocks(stream: IO[bytes] | RawIOBase, blocksize: int) -> Iterator[Block]:
     """Read a stream in blocks that end with a line; only a line that is longer makes one longer than ``blocksize``."""
     pending: list[bytes] = []
-    size = cut = offset = 0
+    size = offset = 0
+    has_line_end = False
     trouble = ""
     while True:
         try:
@@ -38,19 +40,22 @@ def read_blocks(stream: IO[bytes] | RawIOBase, blocksize: int) -> Iterator[Block
             data, trouble = b"", str(error)
         if not data:
             break
-        newline = data.rfind(b"\n")
-        cut = size + newline + 1 if newline >= 0 else cut
         pending.append(data)
         size += len(data)
-        # A block is given out when it is known that more follows.
-        if size > blocksize and 0 < cut < size:
-            joined = b"".join(pending)
-            yield _block(joined, cut, offset, is_last=False)
-            pending = [joined[cut:]]
+        has_line_end = has_line_end or b"\n" in data
+        if size <= blocksize or not has_line_end:
+            continue  # a line of many blocks is put together once, when it ends
+        held = b"".join(pending)
+        del pending, data
+        while len(held) > blocksize:
+            cut = held.rfind(b"\n", 0, blocksize) + 1 or held.find(b"\n") + 1
+            if cut in (0, len(held)):
+                break  # it is not known that more follows
+            yield _block(held, cut, offset, is_last=False)
             offset += cut
-            size -= cut
-            cut = 0
-            del joined, data
+            held = held[cut:]
+        pending, size, has_line_end = [held], len(held), b"\n" in held
+        del held
     if size or trouble:
         yield _block(b"".join(pending), size, offset, is_last=True, trouble=trouble)
 
@@ -60,30 +65,53 @@ def read_part(stream: IO[bytes], start: int, end: int) -> Iterator[Block]:
 
     So every line of a file belongs to exactly one of the parts it is cut into, wherever the cuts fall.
     """
-    stream.seek(max(start - 1, 0))
-    data = _read_exactly(stream, end - max(start - 1, 0))
-    first = 0
-    if start > 0:
-        first = data.find(b"\n") + 1
-        if first in (0, len(data)):
-            return  # all of it belongs to a line that begins earlier
-    pieces = [data]
-    while not pieces[-1].endswith(b"\n"):
-        more = stream.read(_READ_ON_BYTES)
-        if not more:
+    begin = max(start - 1, 0)
+    stream.seek(begin)
+    # In memory that Arrow hands out again and again, with room for what the last line lacks: not copied once more.
+    buffer = pa.allocate_buffer(end - begin + _READ_ON_BYTES)
+    view = memoryview(buffer).cast("B")
+    filled = _fill(stream, view[: end - begin])
+    first = _line_end(view[:filled]) + 1 if start > 0 else 0
+    if filled == 0 or (start > 0 and first in (0, filled)):
+        return  # all of it belongs to a line that begins earlier
+    rest = _rest_of_line(stream) if view[filled - 1] != _NEWLINE else b""
+    if len(rest) <= _READ_ON_BYTES:
+        view[filled : filled + len(rest)] = rest
+    else:
+        buffer, first, begin, filled = (
+            pa.py_buffer(b"".join([view[first:filled], rest])),
+            0,
+            begin + first,
+            filled - first,
+        )
+    del view
+    yield _without_mark(Block(buffer.slice(first, filled + len(rest) - first), begin + first, is_last=True))
+
+
+def _fill(stream: IO[bytes], view: memoryview) -> int:
+    """Read as much as fits, or as there is."""
+    filled = 0
+    while filled < len(view) and (data := stream.readinto(view[filled:])):  # type: ignore[attr-defined]
+        filled += data
+    return filled
+
+
+def _line_end(view: memoryview) -> int:
+    """Return where the first line ends; -1 if it does not."""
+    for at in range(0, len(view), _READ_ON_BYTES):
+        found = view[at : at + _READ_ON_BYTES].tobytes().find(b"\n")
+        if found >= 0:
+            return at + found
+    return -1
+
+
+def _rest_of_line(stream: IO[bytes]) -> bytes:
+    pieces: list[bytes] = []
+    while data := stream.read(_READ_ON_BYTES):
+        line_end = data.find(b"\n")
+        pieces.append(data if line_end < 0 else data[: line_end + 1])
+        if line_end >= 0:
             break
-        newline = more.find(b"\n")
-        pieces.append(more if newline < 0 else more[: newline + 1])
-    whole = pa.py_buffer(b"".join(pieces))
-    del data, pieces
-    yield _without_mark(Block(whole.slice(first), max(start - 1, 0) + first, is_last=True))
-
-
-def _read_exactly(stream: IO[bytes], size: int) -> bytes:
-    pieces = []
-    while size and (data := stream.read(size)):
-        pieces.append(data)
-        size -= len(data)
     return b"".join(pieces)
 
 

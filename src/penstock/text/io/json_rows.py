@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import islice
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -25,7 +27,9 @@ Positions = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 # So many bytes of lines are taken apart at a time: what Python holds of them in between stays small.
-_STEP_BYTES = 4 << 20
+_STEP_BYTES = 1 << 20
+_FIELDS_AT_ONCE = 64
+_decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class Beside(NamedTuple):
@@ -85,6 +89,9 @@ class JsonRows:
     def to_table(self) -> pa.Table:
         """Return all columns; made once."""
         if "table" not in self._made:
+            wanted = [name for name in self.line_names if name not in self.beside and name not in self._made]
+            for first in range(0, len(wanted), _FIELDS_AT_ONCE):
+                self._decode_together(wanted[first : first + _FIELDS_AT_ONCE])
             columns = [self._column(name) for name in self.names]
             schema = pa.schema([field for field, _ in columns])
             table = pa.Table.from_arrays([values for _, values in columns], schema=schema)
@@ -97,6 +104,17 @@ class JsonRows:
         wanted = np.asarray(rows, np.int64)
         beside = {name: _take(column, wanted) for name, column in self.beside.items()}
         return replace(self, starts=self.starts[wanted], ends=self.ends[wanted], beside=beside, _made={})
+
+    def slice(self, first: int, count: int) -> JsonRows:
+        """Return some rows that follow one another."""
+        stop = first + count
+        beside = {
+            name: Beside(
+                c.field, c.values.slice(first, count), None if c.as_in_line is None else c.as_in_line[first:stop]
+            )
+            for name, c in self.beside.items()
+        }
+        return replace(self, starts=self.starts[first:stop], ends=self.ends[first:stop], beside=beside, _made={})
 
     def with_columns(self, columns: Mapping[str, pa.Array | pa.ChunkedArray]) -> JsonRows:
         """Return the same rows with some columns beside them."""
@@ -170,27 +188,80 @@ class JsonRows:
     def _decode(self, name: str) -> tuple[pa.Field, pa.ChunkedArray]:
         """Take one field out of every line."""
         try:
-            texts = [pa.array(step, pa.large_string()) for step in self._steps(_text_getter(name))]
-            return pa.field(name, pa.large_string()), pa.chunked_array(texts, pa.large_string())
+            texts = _gathered(self._steps(_text_getter(name)), len(self), int((self.ends - self.starts).sum()))
+            return pa.field(name, pa.large_string()), pa.chunked_array([texts])
         except msgspec.ValidationError:  # not all of them are text
             get = _token_getter(name)
             tokens = [bytes(token) or b"null" for step in self._steps(get) for token in step]
             column, values = column_of(name, tokens)
             return column, pa.chunked_array([values])
 
+    def _decode_together(self, names: Sequence[str]) -> None:
+        """Take several fields out of every line in one go; where that does not work they are left for later."""
+        text = {name for name in names if self._begins_with_text(name)}
+        keys = [f"f{position}" for position in range(len(names))]
+        kinds = [(str | None, None) if name in text else (msgspec.Raw, msgspec.Raw()) for name in names]
+        found: dict[str, list[Any]] = {name: [] for name in names}
+        try:
+            fields = [(key, *kind) for key, kind in zip(keys, kinds, strict=True)]
+            shape = msgspec.defstruct("Lines", fields, rename=dict(zip(keys, names, strict=True)), gc=False)
+            for step in self._steps(msgspec.json.Decoder(shape).decode):
+                for key, name in zip(keys, names, strict=True):
+                    values = map(attrgetter(key), step)
+                    if name in text:
+                        found[name].append(pa.array(list(values), pa.large_string()))
+                    else:
+                        found[name] += [bytes(value) or b"null" for value in values]
+        except (msgspec.ValidationError, ValueError):  # not all of them are text; a name that no shape can have
+            return
+        for name in names:
+            if name in text:
+                self._made[name] = (pa.field(name, pa.large_string()), pa.chunked_array(found[name], pa.large_string()))
+            else:
+                column, array = column_of(name, found[name])
+                self._made[name] = (column, pa.chunked_array([array]))
+
+    def _begins_with_text(self, name: str) -> bool:
+        """Guess from the first documents whether a field holds text."""
+        view, get = memoryview(self.block), _token_getter(name)
+        tokens = [bytes(get(view[start:end])) for start, end in islice(self.places(), 20)]
+        return not {token[:1] for token in tokens} - {b"", b"n", b'"'}
+
     def _steps(self, get: Callable[[memoryview], Any]) -> Iterator[list[Any]]:
         view = memoryview(self.block)
-        border = _STEP_BYTES
         step: list[Any] = []
         taken = 0
         for start, end in self.places():
             step.append(get(view[start:end]))
             taken += end - start
-            if taken >= border:
+            if taken >= _STEP_BYTES:
                 yield step
                 step, taken = [], 0
         if step:
             yield step
+
+
+def _gathered(steps: Iterator[list[str | None]], rows: int, most_bytes: int) -> pa.Array:
+    """Return texts as one array that was never copied as a whole: a text is no longer than the line it is in."""
+    data = pa.allocate_buffer(most_bytes)
+    target = np.frombuffer(data, np.uint8)
+    offsets = np.zeros(rows + 1, np.int64)
+    known = np.ones(rows, np.bool_)
+    row = filled = 0
+    for step in steps:
+        # Not pa.array(step): that takes longer, and imports pandas to see whether the list is something of its own.
+        encoded = [b"" if text is None else text.encode() for text in step]
+        last = row + len(step)
+        if None in step:
+            known[row:last] = [text is not None for text in step]
+        offsets[row + 1 : last + 1] = np.cumsum(np.fromiter(map(len, encoded), np.int64, len(step))) + filled
+        row = last
+        joined = b"".join(encoded)
+        target[filled : filled + len(joined)] = np.frombuffer(joined, np.uint8)
+        filled += len(joined)
+    validity = None if known.all() else pa.py_buffer(np.packbits(known, bitorder="little"))
+    buffers = [validity, pa.py_buffer(offsets), data.slice(0, filled)]
+    return pa.Array.from_buffers(pa.large_string(), rows, buffers)
 
 
 def parse_rows(lines: bytes) -> JsonRows:
@@ -235,11 +306,10 @@ def _getter(name: str, kind: Any, default: Any) -> Callable[[memoryview], Any]: 
     try:
         shape = msgspec.defstruct("Line", [("value", kind, default)], rename={"value": name})
     except ValueError:  # a name with quotes or control characters in it
-        decode_all = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
         decode_one = msgspec.json.Decoder(kind).decode
 
         def get(line: memoryview) -> Any:  # noqa: ANN401
-            token = decode_all(line).get(name)
+            token = _decode_object(line).get(name)
             return default if token is None else decode_one(token)
 
         return get

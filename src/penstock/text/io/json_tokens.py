@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
 from penstock.core.json_column import decode_json, is_json, json_field
@@ -54,7 +55,8 @@ def tokens_of(field: pa.Field, values: pa.Array | pa.ChunkedArray) -> list[bytes
         return [b"null" if text is None else text.encode() for text in values.to_pylist()]
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
         # None of these has a comma in it, so one call does for all.
-        return msgspec.json.encode(values.to_pylist())[1:-1].split(b",") if len(values) else []
+        listed = values.to_pylist() if values.null_count else np.asarray(values).tolist()
+        return msgspec.json.encode(listed)[1:-1].split(b",") if listed else []
     encode = msgspec.json.Encoder(enc_hook=_plain).encode
     return [encode(value) for value in values.to_pylist()]
 

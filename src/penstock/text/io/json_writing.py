@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import IO
 
 import msgspec
@@ -38,10 +38,14 @@ def write_rows(rows: JsonRows, stream: IO[bytes]) -> None:
         _copy(rows, stream)
         return
     for first in range(0, len(rows), _ROWS_AT_ONCE):
-        part = rows.select(np.arange(first, min(first + _ROWS_AT_ONCE, len(rows))))
+        part = rows.slice(first, _ROWS_AT_ONCE)
         patches: Patches = [(name, _new_tokens(column)) for name, column in part.beside.items()]
-        lines = _patched(part, patches) if part.shows_all and part.order is None else _rebuilt(part, patches)
-        stream.write(b"".join(lines))
+        if not part.shows_all or part.order is not None:
+            stream.write(b"".join(_rebuilt(part, patches)))
+        elif part.beside.keys() & set(part.line_names):
+            stream.write(b"".join(_patched(part, patches)))
+        else:
+            stream.write(b"".join(_lengthened(part, patches)))
 
 
 def _copy(rows: JsonRows, stream: IO[bytes]) -> None:
@@ -70,53 +74,40 @@ def _new_tokens(column: Beside) -> list[bytes | None]:
     return tokens
 
 
-def _patched(rows: JsonRows, patches: Patches) -> Iterator[bytes]:
-    """Put new values into the lines, in place of old ones or at the end, and leave every other byte as it is."""
+def _lengthened(rows: JsonRows, patches: Patches) -> Iterator[bytes | memoryview]:
+    """Put values of new fields behind the others."""
     view = memoryview(rows.block)
-    replaced = [(_finder(name), _encode(name), tokens) for name, tokens in patches if name in rows.line_names]
-    added = [(b"," + _encode(name) + b":", tokens) for name, tokens in patches if name not in rows.line_names]
+    columns = [[b"," + _encode(name) + b":" + (token or b"null") for token in tokens] for name, tokens in patches]
+    for (start, end), added in zip(rows.places(), zip(*columns, strict=True), strict=True):
+        yield view[start : end - 1]
+        yield from added
+        yield b"}\n"
+
+
+def _patched(rows: JsonRows, patches: Patches) -> Iterator[bytes | memoryview]:
+    """Put new values into the lines, in place of old ones or behind the others, and leave every other byte."""
+    view, base = memoryview(rows.block), rows.block.address
+    columns = [(token_getter(name), b"," + _encode(name) + b":", tokens) for name, tokens in patches]
     for row, (start, end) in enumerate(rows.places()):
-        line = view[start:end]
         changes: list[tuple[int, int, bytes]] = []
-        behind: list[bytes] = []
-        for find, key, tokens in replaced:
+        added: list[bytes] = []
+        for get, key, tokens in columns:
             token = tokens[row]
             if token is None:
                 continue
-            place = find(line)
-            if place is None:
-                behind += [b",", key, b":", token]
+            old = pa.py_buffer(get(view[start:end]))  # a view of the block: its address says where it stands
+            if old.size:
+                changes.append((old.address - base, old.size, token))
             else:
-                changes.append((*place, token))
-        for key, tokens in added:
-            token = tokens[row]
-            if token is not None:
-                behind += [key, token]
-        pieces: list[bytes | memoryview] = []
-        position = 0
-        for first, last, token in sorted(changes):
-            pieces += [line[position:first], token]
-            position = last
-        yield b"".join([*pieces, line[position:-1], *behind, b"}\n"])
-
-
-def _finder(name: str) -> Callable[[memoryview], tuple[int, int] | None]:
-    """Return a function that says where in a line the value of a field stands."""
-    get = token_getter(name)
-
-    def find(line: memoryview) -> tuple[int, int] | None:
-        token = memoryview(get(line))
-        if not len(token):
-            return None
-        start = _address(token) - _address(line)
-        return start, start + len(token)
-
-    return find
-
-
-def _address(view: memoryview) -> int:
-    address: int = np.frombuffer(view, np.uint8).__array_interface__["data"][0]
-    return address
+                added += [key, token]
+        position = start
+        for place, size, token in sorted(changes):
+            yield view[position:place]
+            yield token
+            position = place + size
+        yield view[position : end - 1]
+        yield from added
+        yield b"}\n"
 
 
 def _rebuilt(rows: JsonRows, patches: Patches) -> Iterator[bytes]:

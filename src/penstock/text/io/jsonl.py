@@ -13,7 +13,7 @@ import numpy.typing as npt
 from penstock.core.documents import DocumentBatch
 from penstock.core.files import FileGroupTask
 from penstock.errors import InputError, MissingColumnError
-from penstock.storage.compression import Decompressed, compression_of
+from penstock.storage.compression import Decompressed, compressing, compression_of, ending_of
 from penstock.storage.filesystem import open_stored
 from penstock.text.io.blocks import Block, read_blocks, read_part
 from penstock.text.io.json_lines import BadLine, Scan, scan_lines
@@ -60,8 +60,10 @@ class JsonlReaderStage(DocumentReaderStage):
         read_kwargs: dict[str, Any] | None = None,
         on_bad_line: str = "skip",
         text_field: str | None = None,
+        *,
+        rows_are_places: bool = False,
     ) -> None:
-        super().__init__(fields, read_kwargs)
+        super().__init__(fields, read_kwargs, rows_are_places=rows_are_places)
         if on_bad_line not in _ON_BAD_LINE:
             raise ValueError(f"JsonlReader: on_bad_line={on_bad_line!r}; it is one of {', '.join(_ON_BAD_LINE)}.")
         self.on_bad_line = on_bad_line
@@ -190,17 +192,49 @@ class JsonlReader(DocumentReader):
 
 
 class JsonlWriter(DocumentWriter):
-    """Writes each batch as a JSONL file, one object a line."""
+    """Writes each batch as a JSONL file, one object a line.
+
+    A line that was read from JSON lines and that no stage changed is copied; of one that was changed, only the changed
+    values. ``compression`` is "gzip", "zstd", "bz2" or "xz"; a ``file_extension`` such as ".jsonl.gz" says the same.
+
+    >>> JsonlWriter("clean/", compression="zstd").file_extension
+    'jsonl.zst'
+    """
 
     name = "jsonl_writer"
     default_extension: ClassVar[str] = "jsonl"
     file_format: ClassVar[str] = "jsonl"
 
+    def __init__(
+        self,
+        path: str | Path,
+        write_kwargs: dict[str, Any] | None = None,
+        fields: Sequence[str] | None = None,
+        mode: str = "ignore",
+        file_extension: str | None = None,
+        *,
+        compression: str | None = None,
+        target_file_size: int | str | None = None,
+    ) -> None:
+        super().__init__(
+            path,
+            write_kwargs,
+            fields,
+            mode,
+            file_extension,
+            compression=compression,
+            target_file_size=target_file_size,
+        )
+        ending = ending_of(compression)
+        if ending is not None and not self.file_extension.endswith(ending):
+            self.file_extension += ending
+
     def write_documents(self, task: DocumentBatch, stream: IO[bytes]) -> None:
         """Write the documents; what came from JSON lines and was not touched is copied."""
         rows = task.to_lazy()
-        if isinstance(rows, JsonRows):
-            write_rows(rows if self.fields is None else rows.only(self.fields), stream)
-        else:
-            table = task.to_pyarrow()
-            write_table(table if self.fields is None else table.select(self.fields), stream)
+        with compressing(stream, compression_of(f".{self.file_extension}")) as compressed:
+            if isinstance(rows, JsonRows):
+                write_rows(rows if self.fields is None else rows.only(self.fields), compressed)
+            else:
+                table = task.to_pyarrow()
+                write_table(table if self.fields is None else table.select(self.fields), compressed)

@@ -21,6 +21,8 @@ from penstock.text.io.writer import DocumentWriter
 
 # What is given to the ParquetFile, not to its read method.
 _FILE_OPTIONS = ("memory_map", "buffer_size", "pre_buffer", "coerce_int96_timestamp_unit", "decryption_properties")
+# A row group is what a reader takes at a time: no larger than this.
+_ROW_GROUP_BYTES = 128 << 20
 
 
 class ParquetReaderStage(DocumentReaderStage):
@@ -136,8 +138,9 @@ class ParquetReader(DocumentReader):
 class ParquetWriter(DocumentWriter):
     """Writes each batch as a Parquet file; ``write_kwargs`` are those of ``pyarrow.parquet.write_table``.
 
-    A value that Arrow has no exact type for (see ``core.json_column``) is written as its JSON text, in a string column
-    whose field is marked, and is itself again when Penstock reads the file.
+    ``compression`` is one that Parquet knows ("snappy" unless said otherwise). A value that Arrow has no exact type for
+    (see ``core.json_column``) is written as its JSON text, in a string column whose field is marked, and is itself
+    again when Penstock reads the file.
     """
 
     name = "parquet_writer"
@@ -152,5 +155,8 @@ class ParquetWriter(DocumentWriter):
         table = task.to_pyarrow()
         if self.fields is not None:
             table = table.select(self.fields)
-        options = {key: value for key, value in self.write_kwargs.items() if key != "storage_options"}
+        options: dict[str, Any] = {"row_group_size": max(1, table.num_rows * _ROW_GROUP_BYTES // max(table.nbytes, 1))}
+        if self.compression is not None:
+            options["compression"] = self.compression
+        options |= {key: value for key, value in self.write_kwargs.items() if key != "storage_options"}
         pq.write_table(table, stream, **options)

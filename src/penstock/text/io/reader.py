@@ -33,13 +33,21 @@ class Piece(NamedTuple):
 class DocumentReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
     """Reads a group of files into one batch, or, where they are too large for that, into one after the other.
 
-    A subclass knows the format.
+    A subclass knows the format. With ``rows_are_places`` a document's source row is its byte (or row) in its file,
+    which is the same whatever is read together with it, instead of its number among the documents of the task.
     """
 
     # Which read_kwargs the format knows; None: whatever its library takes.
     known_read_kwargs: ClassVar[tuple[str, ...] | None] = ("storage_options",)
 
-    def __init__(self, fields: Sequence[str] | None = None, read_kwargs: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        fields: Sequence[str] | None = None,
+        read_kwargs: dict[str, Any] | None = None,
+        *,
+        rows_are_places: bool = False,
+    ) -> None:
+        self.rows_are_places = rows_are_places
         self.fields = list(fields) if fields is not None else None
         self.read_kwargs = dict(read_kwargs or {})
         for key in self.read_kwargs:
@@ -60,12 +68,30 @@ class DocumentReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
         if first is None:
             return None
         if first.is_last:
-            return _batch(task, first)
-        return _batches(task, first, pieces)
+            return self._batch(task, first, 0)
+        return self._batches(task, first, pieces)
 
     def is_fanout_stage(self) -> bool:
         """Say no: a piece goes on in the worker that read it, because a block costs more to move than to filter."""
         return False
+
+    def _batches(self, task: FileGroupTask, first: Piece, others: Iterator[Piece]) -> Iterator[DocumentBatch]:
+        piece: Piece | None = first
+        del first  # nothing here may hold a block that has been given out
+        count = 0
+        while piece is not None:
+            batch = self._batch(task, piece, count)
+            count += batch.num_items
+            piece = None
+            yield batch
+            del batch
+            piece = next(others, None)
+
+    def _batch(self, task: FileGroupTask, piece: Piece, already: int) -> DocumentBatch:
+        batch = DocumentBatch(task.dataset_name, piece.documents)
+        numbers = np.arange(already, already + batch.num_items, dtype=np.int64)
+        batch.source_rows = piece.places if self.rows_are_places else numbers
+        return batch
 
     @property
     def storage_options(self) -> dict[str, Any] | None:
@@ -76,23 +102,6 @@ class DocumentReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
     def outputs(self) -> Spec:
         """Return the fields asked for; none: whatever the files have."""
         return ["data"], list(self.fields or [])
-
-
-def _batches(task: FileGroupTask, first: Piece, others: Iterator[Piece]) -> Iterator[DocumentBatch]:
-    piece: Piece | None = first
-    del first  # nothing here may hold a block that has been given out
-    while piece is not None:
-        batch = _batch(task, piece)
-        piece = None
-        yield batch
-        del batch
-        piece = next(others, None)
-
-
-def _batch(task: FileGroupTask, piece: Piece) -> DocumentBatch:
-    batch = DocumentBatch(task.dataset_name, piece.documents)
-    batch.source_rows = piece.places
-    return batch
 
 
 def places(file: int, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -106,7 +115,7 @@ class DocumentReader(CompositeStage[EmptyTask, DocumentBatch]):
     default_extensions: ClassVar[tuple[str, ...]]
     reader_stage: ClassVar[type[DocumentReaderStage]]
     # Where a file of this format can be cut.
-    cut: ClassVar[str]
+    cut: ClassVar[str | None] = None
 
     def __init__(
         self,
