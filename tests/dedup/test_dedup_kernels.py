@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.kernels import shingles as shingles_module
-from penstock.kernels.jaccard import Comparing
+from penstock.kernels.jaccard import LARGEST_COUNTED, Comparing, is_sampled
 from penstock.kernels.minhash import Permutations, band_hashes, permutations, signatures
 from penstock.kernels.polynomial import BASE, MIX_1, MIX_2
 from penstock.kernels.shingles import Shingling
@@ -108,6 +108,18 @@ def test_a_shingle_set_can_be_compared_with_texts_longer_and_shorter_than_itself
     assert comparing.similarity(held, long) < 0.05
     assert comparing.similarity(held, np.frombuffer(b"abcdef", dtype=np.uint8)) == 1.0
     assert comparing.similarity(held, np.frombuffer(b"ab", dtype=np.uint8)) == 0.0
+
+
+def test_a_text_larger_than_any_book_is_sampled_and_the_error_is_small() -> None:
+    draw = np.random.default_rng(0)
+    text = draw.integers(97, 123, 3 * LARGEST_COUNTED, dtype=np.uint8)
+    other = text[LARGEST_COUNTED // 2 :]
+    comparing = Comparing(Shingling(24))
+    first = comparing.shingles(text)
+    assert first.num_bytes <= 16 * LARGEST_COUNTED
+    assert abs(comparing.similarity(first, other) - 5 / 6) < 0.001
+    assert comparing.similarity(first, text) == 1.0
+    assert [is_sampled(text), is_sampled(text[:LARGEST_COUNTED])] == [True, False]
 
 
 @pytest.mark.parametrize(

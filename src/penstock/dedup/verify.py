@@ -25,9 +25,9 @@ from penstock.dedup.keep import KeepPolicy
 from penstock.dedup.normalise import texts_of
 from penstock.dedup.phases import exists, file_name, files_of
 from penstock.dedup.places import FileTable, Ids
-from penstock.dedup.removed import Removed, measured, nothing_removed, write_removed
+from penstock.dedup.removed import Removed, nothing_removed, write_removed
 from penstock.dedup.shuffle import read_records, read_tables, write_tables
-from penstock.kernels.jaccard import Comparing, ShingleSet
+from penstock.kernels.jaccard import Comparing, ShingleSet, is_sampled
 from penstock.kernels.shingles import Shingling
 from penstock.kernels.text_buffer import text_buffer
 
@@ -141,7 +141,8 @@ class CompareCandidates(ProcessingStage[FileGroupTask, FileGroupTask]):
         twins, similarities = self._twins(unique_pairs(places), texts, len(order))
         gone = np.flatnonzero(twins >= 0)
         ordered = documents[order]
-        return measured(ordered[gone], ordered[twins[gone]], similarities[gone])
+        estimated = np.array([texts.is_sampled(int(twin)) for twin in twins[gone]], dtype=np.bool_)
+        return Removed(ordered[gone], ordered[twins[gone]], similarities[gone], estimated)
 
     def _twins(
         self, pairs: npt.NDArray[np.int64], texts: Texts, count: int
@@ -178,6 +179,10 @@ class Texts:
     def similarity(self, first: int, second: int) -> float:
         """Return how similar two texts are."""
         return self._comparing.similarity(self._shingles(first), self._text(second))
+
+    def is_sampled(self, first: int) -> bool:
+        """Tell whether similarities to a text are estimated from a sample of its shingles."""
+        return is_sampled(self._text(first))
 
     def _text(self, place: int) -> npt.NDArray[np.uint8]:
         row = self._order[place]

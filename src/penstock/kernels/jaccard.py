@@ -3,6 +3,9 @@
 One text becomes a hash table; the other is looked up in it, and only what is not found goes into a table of its own.
 For texts that are nearly the same that is nearly nothing. A slot is chosen by the lower half of a 64-bit hash and
 holds the upper half, so that the table of a page stays in the cache; one shingle in a billion may be taken for another.
+
+Of a text larger than any book, every second, fourth, … shingle counts, chosen by its hash: the similarity is then an
+estimate, from millions of shingles, whose error is below a thousandth, and the tables stay as small as for a book.
 """
 
 from __future__ import annotations
@@ -19,6 +22,10 @@ from penstock.kernels.shingles import Scratch, Shingling, char_windows, word_win
 # An empty slot; a shingle whose hash says so counts as the next one.
 _NONE = np.uint32(0)
 _32 = np.uint64(32)
+# A text of more bytes is sampled.
+LARGEST_COUNTED = 1 << 24
+# Bits of a hash that choose the sample: neither those of the slot, in tables of that size, nor those of the key.
+_SAMPLED_FROM = 25
 
 Slots = npt.NDArray[np.uint32]
 
@@ -30,6 +37,8 @@ class ShingleSet:
     slots: Slots
     marks: npt.NDArray[np.int32]
     count: int
+    # Bits that are 0 in the hash of every shingle that counts.
+    sample: np.uint64
     visits: int = 0
 
     @property
@@ -48,29 +57,44 @@ class Comparing:
     def shingles(self, text: Bytes) -> ShingleSet:
         """Take a text apart."""
         room = self._room
+        halvings = _halvings(len(text))
+        sample = np.uint64((1 << halvings) - 1 << _SAMPLED_FROM)
         most = _most_shingles(text, room.by_words)
-        slots: Slots = np.zeros(_table_size(most), dtype=np.uint32)
+        slots: Slots = np.zeros(_table_size(most, halvings), dtype=np.uint32)
         count = _fill(
-            text, room.width, room.by_words, room.powers, room.prefixes, room.words, room.hashes, slots
+            text, room.width, room.by_words, room.powers, room.prefixes, room.words, room.hashes, sample, slots
         )  # fmt: skip
-        return ShingleSet(slots, np.zeros(len(slots), dtype=np.int32), count)
+        return ShingleSet(slots, np.zeros(len(slots), dtype=np.int32), count, sample)
 
     def similarity(self, first: ShingleSet, text: Bytes) -> float:
         """Return the similarity of a text to one that was taken apart; 0 if neither has a shingle."""
         room = self._room
         first.visits += 1
-        needed = _table_size(_most_shingles(text, room.by_words))
+        halvings = int(first.sample >> np.uint64(_SAMPLED_FROM)).bit_length()
+        needed = _table_size(_most_shingles(text, room.by_words), halvings)
         if len(self._others) < needed:
             self._others = np.zeros(needed, dtype=np.uint32)
         common, only_here = _compare(
-            text, room.width, room.by_words, room.powers, room.prefixes, room.words, room.hashes,
+            text, room.width, room.by_words, room.powers, room.prefixes, room.words, room.hashes, first.sample,
             first.slots, first.marks, first.visits, self._others[:needed],
         )  # fmt: skip
         either = first.count + only_here
         return common / either if either else 0.0
 
 
-def _table_size(most: int) -> int:
+def is_sampled(text: Bytes) -> bool:
+    """Tell whether similarities to a text are estimated, because it is so large."""
+    return _halvings(len(text)) > 0
+
+
+def _halvings(size: int) -> int:
+    """Return how often the shingles of a text are halved."""
+    return (max(0, size - 1) // LARGEST_COUNTED).bit_length()
+
+
+def _table_size(most: int, halvings: int = 0) -> int:
+    # A sample of a thousand times as many is never a tenth larger than its share.
+    most = most if not halvings else int(1.1 * most / 2**halvings) + 1000
     return max(16, 1 << (most * 3 // 2).bit_length())
 
 
@@ -98,7 +122,7 @@ def _find(slots: Slots, key: np.uint32, value: np.uint64) -> np.int64:
 @native
 def _fill(
     data: Bytes, width: int, by_words: bool, powers: Hashes, prefixes: Hashes, words: Hashes, hashes: Hashes,
-    slots: Slots,
+    sample: np.uint64, slots: Slots,
 ) -> int:  # fmt: skip
     start, stop, held, found = 0, data.shape[0], 0, 0
     shift = np.uint64(0)
@@ -108,6 +132,8 @@ def _fill(
         else:
             count, start = char_windows(data, start, stop, width, powers, prefixes, shift, hashes)
         for i in range(count):
+            if hashes[i] & sample:
+                continue
             key = max(np.uint32(hashes[i] >> _32), np.uint32(1))
             at = _find(slots, key, hashes[i])
             found += slots[at] == _NONE
@@ -118,7 +144,7 @@ def _fill(
 @native
 def _compare(
     data: Bytes, width: int, by_words: bool, powers: Hashes, prefixes: Hashes, words: Hashes, hashes: Hashes,
-    slots: Slots, marks: npt.NDArray[np.int32], visit: int, others: Slots,
+    sample: np.uint64, slots: Slots, marks: npt.NDArray[np.int32], visit: int, others: Slots,
 ) -> tuple[int, int]:  # fmt: skip
     start, stop, held = 0, data.shape[0], 0
     common = only_here = 0
@@ -129,6 +155,8 @@ def _compare(
         else:
             count, start = char_windows(data, start, stop, width, powers, prefixes, shift, hashes)
         for i in range(count):
+            if hashes[i] & sample:
+                continue
             key = max(np.uint32(hashes[i] >> _32), np.uint32(1))
             at = _find(slots, key, hashes[i])
             if slots[at] == key:
