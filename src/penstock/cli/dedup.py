@@ -51,6 +51,7 @@ def shared_options(function: F) -> F:
             click.option("--memory-budget", metavar="SIZE", help="Such as 8GB.  [default: 40% of free memory]"),
             click.option("--blocksize", metavar="SIZE", help="How much is read at a time, such as 64MB."),
             click.option("--cache", metavar="DIR", help="For what lies there meanwhile.  [default: inside OUTPUT]"),
+            click.option("--index", metavar="DIR", help="Compare with what earlier runs kept, too, and add to it."),
             click.option("--ids-only", is_flag=True, help="Write only the table of duplicates, remove nothing."),
             debug_option,
         ]
@@ -79,6 +80,13 @@ def exact(**options: Any) -> None:  # noqa: ANN401 - those above
 @command.command("fuzzy")
 @shared_options
 @click.option("--threshold", default=0.8, show_default=True, help="Shingles in both over shingles in either.")
+@click.option(
+    "--verify",
+    type=click.Choice(["shingles", "signature"]),
+    default="shingles",
+    show_default=True,
+    help="Count shingles, or estimate from signatures, which is faster.",
+)
 @click.option("--char-ngrams", default=24, show_default=True, help="A shingle is so many characters.")
 @click.option("--word-ngrams", type=int, help="A shingle is so many words instead.")
 @click.option("--bands", default=20, show_default=True, help="Bands of a signature; equal in one: compared.")
@@ -89,6 +97,7 @@ def exact(**options: Any) -> None:  # noqa: ANN401 - those above
 @click.option("--max-removed-share", default=0.95, show_default=True, help="Stop if a folder would lose more.")
 def fuzzy(
     threshold: float,
+    verify: str,
     char_ngrams: int,
     word_ngrams: int | None,
     bands: int,
@@ -109,6 +118,7 @@ def fuzzy(
     Examples:
       penstock dedup fuzzy crawl/ unique/
       penstock dedup fuzzy crawl/ unique/ --threshold 0.9 --keep best:quality
+      penstock dedup fuzzy crawl-2/ unique-2/ --index index/     what is new since crawl-1/ was added
       penstock dedup fuzzy crawl/ unique/ --word-ngrams 5 --bands 14 --hashes-per-band 8 --memory-budget 4GB
     """
     from penstock.dedup import FuzzyDeduplicationWorkflow
@@ -118,6 +128,7 @@ def fuzzy(
     try:
         workflow = FuzzyDeduplicationWorkflow(
             similarity_threshold=threshold,
+            verify=verify,
             char_ngrams=char_ngrams,
             word_ngrams=word_ngrams,
             num_bands=bands,
@@ -151,6 +162,7 @@ def _settings(options: dict[str, Any]) -> dict[str, Any]:
         "normalize_text": options["normalize_text"],
         "keep": keep[0] if is_rule else keep,
         "memory_budget": memory_budget,
+        "index_path": options["index"],
         "cache_path": options["cache"],
         "perform_removal": not options["ids_only"],
     }

@@ -31,6 +31,8 @@ class Arithmetic:
     text_bytes: int
     memory_budget: int
     workers: int
+    # Documents known from an index, which are looked up with the others.
+    indexed: int = 0
     chosen_partitions: int | None = None
     chosen_text_partitions: int | None = None
 
@@ -42,7 +44,8 @@ class Arithmetic:
     @property
     def record_bytes(self) -> int:
         """Bytes of one round of bands."""
-        return self.documents * BAND_RECORD.itemsize * self.banding.bands_per_iteration
+        known = self.indexed * self.banding.num_bands
+        return (self.documents * self.banding.bands_per_iteration + known) * BAND_RECORD.itemsize
 
     @property
     def partitions(self) -> int:

@@ -10,8 +10,9 @@ import numpy.typing as npt
 from penstock.core.files import FileGroupTask
 from penstock.core.stage import ProcessingStage
 from penstock.dedup.arrays import load_array, save_array
+from penstock.dedup.exact import partition_of
 from penstock.dedup.phases import LISTING, exists, listed
-from penstock.dedup.shuffle import Records, read_records
+from penstock.dedup.shuffle import Records, read_records, read_span
 from penstock.dedup.signing import BAND_RECORD
 
 Pairs = npt.NDArray[np.int64]
@@ -25,12 +26,17 @@ class FindCandidates(ProcessingStage[FileGroupTask, FileGroupTask]):
 
     name = "find_candidates"
 
-    def __init__(self, signed: str, folder: str, twins: str, rounds: Sequence[str]) -> None:
+    def __init__(
+        self, signed: str, folder: str, twins: str, rounds: Sequence[str], partitions: int, known: Sequence[str] = ()
+    ) -> None:
         self.signed = signed
         self.folder = folder
         # A file with the ids of exact duplicates, in order.
         self.twins = twins
         self.rounds = list(rounds)
+        self.partitions = partitions
+        # Files of an index: of all bands, but two documents share a hash only if they share a band.
+        self.known = list(known)
 
     def process(self, task: FileGroupTask) -> FileGroupTask:
         """Find the pairs."""
@@ -41,7 +47,10 @@ class FindCandidates(ProcessingStage[FileGroupTask, FileGroupTask]):
         if not exists(path):
             files = [f"{self.signed}/{bands}/{name}" for name in listed(f"{self.signed}/{LISTING}")["files"]]
             records = without(read_records(files, partition, BAND_RECORD), load_array(self.twins))
-            save_array(path, candidate_pairs(records))
+            known = read_span(self.known, partition, self.partitions, BAND_RECORD)
+            known = known[partition_of(known["hash"], self.partitions) == partition]
+            pairs = candidate_pairs(np.concatenate([records, known]))
+            save_array(path, pairs[pairs[:, 1] >= 0])  # what is in the index has been compared with itself
         return FileGroupTask(task.dataset_name, [path])
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -13,7 +15,7 @@ from penstock.dedup.normalise import texts_of
 from penstock.dedup.phases import exists, file_name, files_of
 from penstock.dedup.places import FileTable
 from penstock.dedup.removed import Removed, measured, write_removed
-from penstock.dedup.shuffle import Records, read_records, write_records
+from penstock.dedup.shuffle import Records, read_records, read_span, write_records
 from penstock.kernels.text_hash import text_hashes
 
 EXACT_RECORD = np.dtype([("low", np.uint64), ("high", np.uint64), ("rank", np.float64), ("document", np.int64)])
@@ -62,9 +64,12 @@ class FindExactDuplicates(ProcessingStage[FileGroupTask, FileGroupTask]):
 
     name = "find_exact_duplicates"
 
-    def __init__(self, folder: str, hashed: str) -> None:
+    def __init__(self, folder: str, hashed: str, partitions: int, known: Sequence[str] = ()) -> None:
         self.folder = folder
         self.hashed = hashed
+        self.partitions = partitions
+        # Files of an index: what is in them stays, and what is the same goes.
+        self.known = list(known)
 
     def process(self, task: FileGroupTask) -> FileGroupTask:
         """Compare hashes."""
@@ -72,7 +77,10 @@ class FindExactDuplicates(ProcessingStage[FileGroupTask, FileGroupTask]):
         files = [f"{self.hashed}/{name}" for name in names]
         path = f"{self.folder}/part.{partition}.parquet"
         if not exists(path):
-            write_removed(path, exact_duplicates(read_records(files, partition, EXACT_RECORD)))
+            records = read_records(files, partition, EXACT_RECORD)
+            known = read_span(self.known, partition, self.partitions, EXACT_RECORD)
+            known = known[partition_of(known["high"], self.partitions) == partition]
+            write_removed(path, exact_duplicates(np.concatenate([records, known])))
         return FileGroupTask(task.dataset_name, [path])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from math import ceil
 from typing import Any
 
@@ -16,12 +16,13 @@ from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.core.workflow import WorkflowBase, WorkflowRunResult
 from penstock.dedup.exact import EXACT_RECORD, FindExactDuplicates, HashTexts
+from penstock.dedup.index import EXACT, AddToIndex, Index, PublishIndex
 from penstock.dedup.inputs import Extent, Input, writer
 from penstock.dedup.keep import parse_keep
 from penstock.dedup.outcome import Conclude
-from penstock.dedup.phases import Phase
+from penstock.dedup.phases import EachFile, Phase
 from penstock.dedup.removal import RemoveDocuments
-from penstock.dedup.workplace import Workplace, memory_and_workers
+from penstock.dedup.workplace import Workplace, digest_of, memory_and_workers
 from penstock.errors import InputError
 
 # Measured: a record is held about so many times while a partition is sorted.
@@ -35,7 +36,8 @@ class ExactDeduplicationWorkflow(WorkflowBase):
     Texts are compared by a 128-bit hash; with ``normalize_text`` after Unicode composition, lower case and single
     spaces. ``keep`` is as for the fuzzy workflow, "first" by default. Written: ``<output_path>/ExactDuplicateIds`` (id,
     kept id, similarity 1), ``exact_id_generator.json`` (which id is which document), with ``perform_removal`` also
-    ``deduplicated/``.
+    ``deduplicated/``. With ``index_path`` documents that earlier runs with the same index kept count as well, and those
+    that stay are added to it.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         env_vars: dict[str, Any] | None = None,
         use_async_memory: bool = True,
         *,
+        index_path: str | None = None,
         keep: str | Sequence[str] = "first",
         memory_budget: int | str | None = None,
         cache_path: str | None = None,
@@ -73,6 +76,7 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         self.normalize_text = normalize_text
         self.perform_removal = perform_removal
         self.total_nparts = total_nparts
+        self.index_path = index_path
         self.keep = parse_keep(keep)
         self.memory_budget = memory_budget
         self.output_filetype = output_filetype or input_filetype
@@ -96,10 +100,10 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         started = time.monotonic()
         source = self.input.or_tasks(initial_tasks, type(self).__name__)
         extent = source.look()
-        table = extent.table
-        place = Workplace(
-            self.cache_path, {"files": extent.files, "partitions": self.total_nparts, **self._parameters()}
-        )
+        index, generation = self._index(extent)
+        table = replace(extent.table, indexed=index.file_names if index else ())
+        known = [part.name for part in index.generations] if index else None
+        place = Workplace(self.cache_path, {"files": extent.files, "index": known, **self._parameters()})
         parts = self._partitions(extent, place)
         table.save(f"{self.output_path}/exact_id_generator.json")
         fields = [self.text_field, *([self.keep.column] if self.keep.column else [])]
@@ -108,10 +112,17 @@ class ExactDeduplicationWorkflow(WorkflowBase):
             *source.stages(fields),
             HashTexts(hashed, table, parts, self.text_field, normalize_text=self.normalize_text, keep=self.keep),
             Phase("all_hashed", hashed, parts),
-            FindExactDuplicates(f"{place.folder}/found", hashed),
+            FindExactDuplicates(f"{place.folder}/found", hashed, parts, index.runs(EXACT) if index else []),
             Phase("all_found", f"{place.folder}/found", 1),
             Conclude(f"{self.output_path}/ExactDuplicateIds", removed, hashed, table),
         ]
+        if index is not None:
+            stages += [
+                EachFile("each_hashed_file", hashed),
+                AddToIndex(index, generation, hashed, removed, parts),
+                Phase("all_indexed", f"{place.folder}/indexed", 1),
+                PublishIndex(index, generation, table),
+            ]
         if self.perform_removal:
             stages += [
                 *source.again("removal"),
@@ -132,6 +143,14 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         result.add_metadata("id_generator_path", f"{self.output_path}/exact_id_generator.json")
         place.clear()
         return result
+
+    def _index(self, extent: Extent) -> tuple[Index | None, str]:
+        """Return what is known from earlier runs, without this one, and the name of what this one adds."""
+        settings = {"kind": "exact", "normalize_text": self.normalize_text}
+        generation = digest_of({"files": extent.files, **settings})
+        if self.index_path is None:
+            return None, generation
+        return Index.open(self.index_path, settings).before(generation), generation
 
     def _partitions(self, extent: Extent, place: Workplace) -> int:
         """Return into how many partitions hashes are cut: what the user chose if it fits, or what fits; and say so."""
@@ -159,6 +178,7 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         return {
             "text_field": self.text_field,
             "normalize_text": self.normalize_text,
+            "partitions": self.total_nparts,
             "keep": asdict(self.keep),
             "blocksize": self.input.blocksize,
         }

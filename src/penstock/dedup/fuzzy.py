@@ -16,20 +16,23 @@ from penstock.core.workflow import WorkflowBase, WorkflowRunResult
 from penstock.dedup.arithmetic import Arithmetic
 from penstock.dedup.candidates import FindCandidates
 from penstock.dedup.components import ConnectCandidates
+from penstock.dedup.estimate import CompareSignatures, GatherSignatures
 from penstock.dedup.exact import FindExactDuplicates
+from penstock.dedup.index import BANDS, EXACT, SIGNATURES, AddToIndex, Index, PublishIndex
 from penstock.dedup.inputs import Extent, Input, writer
 from penstock.dedup.keep import parse_keep
 from penstock.dedup.outcome import Conclude, ListTwins
-from penstock.dedup.phases import LISTING, Phase
+from penstock.dedup.phases import LISTING, EachFile, Phase
 from penstock.dedup.places import FileTable
 from penstock.dedup.removal import RemoveDocuments
 from penstock.dedup.signing import Banding, SignTexts, round_name
 from penstock.dedup.verify import CompareCandidates, GatherTexts
-from penstock.dedup.workplace import Workplace, memory_and_workers
+from penstock.dedup.workplace import Workplace, digest_of, memory_and_workers
 from penstock.kernels.shingles import Shingling
 from penstock.kernels.signing import choose_device
 
 Stage = ProcessingStage[Any, Any]
+_VERIFY = ("shingles", "signature")
 
 
 class FuzzyDeduplicationWorkflow(WorkflowBase):
@@ -40,6 +43,10 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
     which document of several stays: "first", "longest", "best:COLUMN", or a list of parts of file names, the most
     trusted first. ``word_ngrams`` makes shingles of words instead of ``char_ngrams`` characters. A source (folder) of
     a thousand documents or more that would lose a larger share than ``max_removed_share`` stops the run.
+
+    ``verify="signature"`` estimates similarities from whole signatures, which is faster and marked in the table. With
+    ``index_path`` documents are also compared with those kept by earlier runs with the same index, by their signatures,
+    and those that stay are added to it.
 
     Written: ``<output_path>/FuzzyDuplicateIds`` (id, kept id, similarity), ``fuzzy_id_generator.json`` (which id is
     which document), with ``perform_removal`` also ``deduplicated/``. What lies in ``cache_path`` meanwhile is removed
@@ -73,6 +80,8 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
         *,
         word_ngrams: int | None = None,
         similarity_threshold: float = 0.8,
+        verify: str = "shingles",
+        index_path: str | None = None,
         keep: str | Sequence[str] = "first",
         max_removed_share: float = 0.95,
         device: str = "auto",
@@ -82,6 +91,8 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
     ) -> None:
         if not 0 < similarity_threshold <= 1:
             raise ValueError(f"similarity_threshold={similarity_threshold}; it is a share, above 0 and at most 1.")
+        if verify not in _VERIFY:
+            raise ValueError(f"verify={verify!r}; it is one of {', '.join(_VERIFY)}.")
         if bands_per_iteration is not None and not 1 <= bands_per_iteration <= num_bands:
             raise ValueError(f"bands_per_iteration={bands_per_iteration}; it is between 1 and num_bands={num_bands}.")
         self.cache_path = cache_path.rstrip("/")
@@ -97,6 +108,8 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
         self.lsh_num_output_partitions = lsh_num_output_partitions
         self.normalize_text = normalize_text
         self.similarity_threshold = similarity_threshold
+        self.verify = verify
+        self.index_path = index_path
         self.keep = parse_keep(keep)
         self.max_removed_share = max_removed_share
         self.device = choose_device(device, self.shingling)
@@ -113,12 +126,15 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
         started = time.monotonic()
         source = self.input.or_tasks(initial_tasks, type(self).__name__)
         extent = source.look()
-        place = Workplace(self.cache_path, {"files": extent.files, **self._parameters()})
-        arithmetic = self._arithmetic(extent, place)
+        index, generation = self._index(extent)
+        known = [part.name for part in index.generations] if index else None
+        place = Workplace(self.cache_path, {"files": extent.files, "index": known, **self._parameters()})
+        arithmetic = self._arithmetic(extent, place, index)
+        table = replace(extent.table, indexed=index.file_names if index else ())
         if self.show_progress:
             print(arithmetic.describe(), file=sys.stderr)
         extent.table.save(f"{self.output_path}/fuzzy_id_generator.json")
-        stages = self._stages(place.folder, arithmetic, extent.table, source)
+        stages = self._stages(place.folder, arithmetic, table, source, index, generation)
         tasks = Pipeline("fuzzy deduplication", stages=stages).run(executor)
         result = WorkflowRunResult("fuzzy_deduplication")
         result.add_pipeline_tasks("fuzzy_deduplication", tasks)
@@ -128,11 +144,33 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
         place.clear()
         return result
 
-    def _arithmetic(self, extent: Extent, place: Workplace) -> Arithmetic:
+    def _index(self, extent: Extent) -> tuple[Index | None, str]:
+        """Return what is known from earlier runs, without this one, and the name of what this one adds."""
+        settings = {
+            "kind": "fuzzy",
+            "shingling": asdict(self.shingling),
+            "num_bands": self.banding.num_bands,
+            "minhashes_per_band": self.banding.minhashes_per_band,
+            "seed": self.banding.seed,
+            "bits": self.banding.bits,
+            "normalize_text": self.normalize_text,
+        }
+        generation = digest_of({"files": extent.files, **settings})
+        if self.index_path is None:
+            return None, generation
+        return Index.open(self.index_path, settings).before(generation), generation
+
+    def _arithmetic(self, extent: Extent, place: Workplace, index: Index | None) -> Arithmetic:
         """Choose what the user did not: bands at a time and partitions, as they fit, or as an earlier run chose."""
         budget, workers = memory_and_workers(self.memory_budget)
         arithmetic = Arithmetic(
-            self.banding, extent.documents, extent.text_bytes, budget, workers, self.lsh_num_output_partitions
+            self.banding,
+            extent.documents,
+            extent.text_bytes,
+            budget,
+            workers,
+            index.documents if index else 0,
+            self.lsh_num_output_partitions,
         )
         if self.bands_per_iteration is None:
             arithmetic = arithmetic.fitted()
@@ -162,51 +200,90 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
             "normalize_text": self.normalize_text,
             "keep": asdict(self.keep),
             "similarity_threshold": self.similarity_threshold,
+            "verify": self.verify,
             "blocksize": self.input.blocksize,
         }
 
-    def _stages(self, folder: str, arithmetic: Arithmetic, table: FileTable, source: Input) -> list[Stage]:
+    def _stages(
+        self,
+        folder: str,
+        arithmetic: Arithmetic,
+        table: FileTable,
+        source: Input,
+        index: Index | None,
+        generation: str,
+    ) -> list[Stage]:
         signed, exact, found = f"{folder}/signed", f"{folder}/exact", f"{folder}/candidates"
-        connected, gathered, compared = f"{folder}/connected", f"{folder}/gathered", f"{folder}/compared"
-        banding = arithmetic.banding
+        connected, compared, removed = f"{folder}/connected", f"{folder}/compared", f"{folder}/removed.npy"
+        banding, parts, text_parts = arithmetic.banding, arithmetic.partitions, arithmetic.text_partitions
         rounds = [round_name(bands) for bands in banding.rounds()]
-        parts, text_parts = arithmetic.partitions, arithmetic.text_partitions
         settings: dict[str, Any] = {"normalize_text": self.normalize_text, "keep": self.keep}
         fields = [self.text_field, *([self.keep.column] if self.keep.column else [])]
-        listing, reading = source.stages(fields)
-        sign = SignTexts(signed, table, parts, self.shingling, banding, self.text_field, device=self.device, **settings)
-        gather = GatherTexts(connected, gathered, table, text_parts, self.text_field, **settings)
-        pair_files = [f"{connected}/pairs/{number}.run" for number in range(parts * len(rounds))]
+        by_signature = self.verify == "signature"
+        known_texts, known_bands, known_signatures = (
+            index.runs(kind) if index else [] for kind in (EXACT, BANDS, SIGNATURES)
+        )
         stages: list[Stage] = [
-            listing,
-            reading,
-            sign,
+            *source.stages(fields),
+            SignTexts(
+                signed,
+                table,
+                parts,
+                self.shingling,
+                banding,
+                self.text_field,
+                device=self.device,
+                with_signatures=by_signature or index is not None,
+                **settings,
+            ),
             Phase("all_signed", signed, parts),
-            FindExactDuplicates(exact, f"{signed}/exact"),
+            FindExactDuplicates(exact, f"{signed}/exact", parts, known_texts),
             Phase("all_exact_found", exact, 1),
             ListTwins(f"{exact}/twins.npy"),
             Phase("all_exact_listed", f"{exact}/list", parts * len(rounds)),
-            FindCandidates(signed, found, f"{exact}/twins.npy", rounds),
+            FindCandidates(signed, found, f"{exact}/twins.npy", rounds, parts, known_bands),
             Phase("all_candidates_found", found, 1),
             ConnectCandidates(connected, text_parts),
-            *source.again("gather", fields),
-            gather,
-            Phase("all_gathered", gathered, text_parts),
-            CompareCandidates(pair_files, compared, self.shingling, self.similarity_threshold),
+        ]
+        pair_files = [f"{connected}/pairs/{number}.run" for number in range(parts * len(rounds))]
+        if by_signature or index is not None:
+            stages += [
+                EachFile("each_signature_file", signed, known_signatures, below="signatures/"),
+                GatherSignatures(connected, f"{folder}/signatures", text_parts, banding),
+                Phase("all_signatures_gathered", f"{folder}/signatures", text_parts),
+            ]
+        if by_signature:
+            stages.append(CompareSignatures(pair_files, compared, banding, self.similarity_threshold))
+        else:
+            signatures = f"{folder}/signatures/{LISTING}" if index is not None else None
+            stages += [
+                *source.again("gather", fields),
+                GatherTexts(connected, f"{folder}/gathered", table, text_parts, self.text_field, **settings),
+                Phase("all_gathered", f"{folder}/gathered", text_parts),
+                CompareCandidates(pair_files, compared, self.shingling, self.similarity_threshold, signatures, banding),
+            ]
+        stages += [
             Phase("all_compared", compared, 1),
             Conclude(
                 f"{self.output_path}/FuzzyDuplicateIds",
-                f"{folder}/removed.npy",
+                removed,
                 signed,
                 table,
                 self.max_removed_share,
                 f"{exact}/{LISTING}",
             ),
         ]
+        if index is not None:
+            stages += [
+                EachFile("each_signed_file", signed, below="exact/"),
+                AddToIndex(index, generation, signed, removed, parts, rounds),
+                Phase("all_indexed", f"{folder}/indexed", 1),
+                PublishIndex(index, generation, table),
+            ]
         if self.perform_removal:
             stages += [
                 *source.again("removal"),
-                RemoveDocuments(f"{folder}/removed.npy", table),
+                RemoveDocuments(removed, table),
                 # Its own folder: what an earlier run with other parameters left there must not be taken for this one's.
                 writer(
                     self.output_filetype,

@@ -78,6 +78,24 @@ class Again(ProcessingStage[Task[Any], FileGroupTask]):
         return listed
 
 
+class EachFile(ProcessingStage[FileGroupTask, FileGroupTask]):
+    """Makes a task of every file that an earlier phase wrote, and of some others."""
+
+    resources = Resources(cpus=0.5)
+
+    def __init__(self, name: str, folder: str, others: Sequence[str] = (), below: str = "") -> None:
+        self.name = name
+        self.folder = folder
+        self.others = list(others)
+        # Where in the folder the files are meant.
+        self.below = below
+
+    def process(self, task: FileGroupTask) -> list[FileGroupTask]:
+        """List them."""
+        own = [f"{self.folder}/{self.below}{file}" for file in listed(f"{self.folder}/{LISTING}")["files"]]
+        return [FileGroupTask(self.name, [path]) for path in [*own, *self.others]]
+
+
 def files_of(task: FileGroupTask) -> tuple[list[str], int]:
     """Return the files a phase is to look at, and the partition of them."""
     [manifest] = task.data

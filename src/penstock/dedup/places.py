@@ -26,6 +26,9 @@ from penstock.storage.filesystem import open_stored
 ID_FIELD = "_curator_dedup_id"
 Ids = npt.NDArray[np.int64]
 
+# A document that is known from an index has an id below zero: the same, from here on.
+INDEXED = -(1 << 62)
+
 _IN_FILE = (1 << PLACE_BITS) - 1
 
 
@@ -36,6 +39,8 @@ class FileTable:
     # Where each is now, and what it is called below the path the user gave: that stays when all of it is moved.
     paths: tuple[str, ...]
     names: tuple[str, ...]
+    # What the files were called whose documents are in the index.
+    indexed: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, files: Sequence[SizedFile]) -> FileTable:
@@ -94,7 +99,10 @@ class FileTable:
 
     def names_of(self, ids: Ids) -> pa.Array:
         """Return the name of the file each document is in."""
-        return pa.DictionaryArray.from_arrays(self.file_of(ids).astype(np.int32), pa.array(self.names, pa.string()))
+        numbers = np.where(ids < 0, len(self.names) + (ids - INDEXED >> PLACE_BITS), self.file_of(ids))
+        return pa.DictionaryArray.from_arrays(
+            numbers.astype(np.int32), pa.array(self.names + self.indexed, pa.string())
+        )
 
     def counts(self, ids: Ids) -> dict[str, Any]:
         """Return how many of some documents are in which file."""

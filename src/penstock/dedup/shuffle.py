@@ -37,6 +37,19 @@ def read_records(paths: Iterable[str], partition: int, dtype: np.dtype[np.void])
     return np.concatenate(parts) if parts else np.zeros(0, dtype=dtype)
 
 
+def read_span(paths: Iterable[str], partition: int, partitions: int, dtype: np.dtype[np.void]) -> Records:
+    """Read what may belong to a partition of files that were cut into another number of them, by ranges of hashes."""
+    parts = []
+    for path in paths:
+        with open_stored(path) as stream:
+            (count,) = _COUNT.unpack(stream.read(_COUNT.size))
+            borders = np.frombuffer(stream.read(8 * (count + 1)), dtype=np.int64)
+            start, stop = borders[partition * count // partitions], borders[-(-(partition + 1) * count // partitions)]
+            stream.seek(_COUNT.size + 8 * (count + 1) + int(start))
+            parts.append(np.frombuffer(stream.read(int(stop - start)), dtype=dtype))
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=dtype)
+
+
 def write_tables(path: str, tables: Sequence[pa.Table | None]) -> None:
     """Write one table per partition; None where there is nothing."""
     parts = [_serialised(table) if table is not None else b"" for table in tables]

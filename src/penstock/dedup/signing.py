@@ -14,6 +14,7 @@ from penstock.core.files import FileGroupTask
 from penstock.core.resources import Resources
 from penstock.core.stage import ProcessingStage, Spec
 from penstock.core.worker_info import WorkerMetadata
+from penstock.dedup.arrays import save_array
 from penstock.dedup.exact import exact_records, partition_of
 from penstock.dedup.keep import KeepPolicy
 from penstock.dedup.normalise import texts_of
@@ -51,6 +52,12 @@ class Banding:
             yield slice(first, min(first + self.bands_per_iteration, self.num_bands))
 
 
+def signature_record(banding: Banding) -> np.dtype[np.void]:
+    """Return the form in which whole signatures are written down."""
+    word = np.uint32 if banding.bits == 32 else np.uint64
+    return np.dtype([("rank", np.float64), ("document", np.int64), ("signature", word, (banding.num_hashes,))])
+
+
 def round_name(bands: slice) -> str:
     """Return the name of the folder for some bands, as users know it."""
     return f"band_{bands.start}-band_{bands.stop}"
@@ -76,6 +83,7 @@ class SignTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
         normalize_text: bool = False,
         keep: KeepPolicy | None = None,
         device: str = "cpu",
+        with_signatures: bool = False,
     ) -> None:
         self.folder = folder
         self.table = table
@@ -86,6 +94,8 @@ class SignTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
         self.normalize_text = normalize_text
         self.keep = keep or KeepPolicy()
         self.device = device
+        # Whether to write whole signatures down as well, to estimate similarities from.
+        self.with_signatures = with_signatures
         if device == "cuda":
             self.resources = Resources(cpus=1, gpus=1)
 
@@ -111,7 +121,10 @@ class SignTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
             texts = texts_of(column, normalise=self.normalize_text)
             hashes = text_hashes(texts)
             ranks = self.keep.ranks(task, column)
-            bands, has_bands = self._bands(texts, hashes)
+            if self.with_signatures:
+                bands, has_bands = self._write_signatures(f"signatures/{name}", texts, ranks, documents)
+            else:
+                bands, has_bands = self._bands(texts, hashes)
             for part in self.banding.rounds():
                 self._write_bands(
                     f"{round_name(part)}/{name}", bands[has_bands, part], ranks[has_bands], documents[has_bands]
@@ -132,6 +145,20 @@ class SignTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
             signature, shingled = self._signer.signatures(chosen)
             self._seen.learn(list(new), band_hashes(signature, self.banding.num_bands), shingled)
         return self._seen.recall(keys)
+
+    def _write_signatures(
+        self,
+        name: str,
+        texts: pa.ChunkedArray,
+        ranks: npt.NDArray[np.float64],
+        documents: npt.NDArray[np.int64],
+    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+        signature, has_bands = self._signer.signatures(texts)
+        records = np.empty(int(has_bands.sum()), dtype=signature_record(self.banding))
+        records["rank"], records["document"] = ranks[has_bands], documents[has_bands]
+        records["signature"] = signature[has_bands]
+        save_array(f"{self.folder}/{name}", records)
+        return band_hashes(signature, self.banding.num_bands), has_bands
 
     def _write_bands(
         self,

@@ -1,17 +1,10 @@
-"""Candidates are compared: a document goes only if it is similar enough to one that stays.
-
-Documents are taken in the order in which they would stay. Each is compared with the candidates in front of it that
-stay, and with those because of which its candidates go; the first that is similar enough is its twin. So no chain of
-small steps ends far from where it began: what goes was measured against the very document that is kept for it.
-"""
+"""Candidates compared by their texts, which are gathered where those they are compared with are."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.core.documents import DocumentBatch
@@ -19,20 +12,18 @@ from penstock.core.files import FileGroupTask
 from penstock.core.stage import ProcessingStage, Spec
 from penstock.core.worker_info import WorkerMetadata
 from penstock.dedup.arrays import load_array
-from penstock.dedup.candidates import unique_pairs
 from penstock.dedup.components import PAIR_RECORD, partition_of_component
+from penstock.dedup.decision import Candidates, decide
+from penstock.dedup.estimate import gathered_record
+from penstock.dedup.evidence import Evidence, Signatures, Texts, TextsWhereThereAre
 from penstock.dedup.keep import KeepPolicy
 from penstock.dedup.normalise import texts_of
-from penstock.dedup.phases import exists, file_name, files_of
+from penstock.dedup.phases import exists, file_name, files_of, listed
 from penstock.dedup.places import FileTable, Ids
 from penstock.dedup.removed import Removed, nothing_removed, write_removed
-from penstock.dedup.shuffle import read_records, read_tables, write_tables
-from penstock.kernels.jaccard import Comparing, ShingleSet, is_sampled
+from penstock.dedup.shuffle import Records, read_records, read_tables, write_tables
+from penstock.dedup.signing import Banding
 from penstock.kernels.shingles import Shingling
-from penstock.kernels.text_buffer import text_buffer
-
-# How much a worker holds of documents that others are being compared with.
-_HELD_BYTES = 128 << 20
 
 
 class GatherTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
@@ -104,17 +95,28 @@ class GatherTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
 
 
 class CompareCandidates(ProcessingStage[FileGroupTask, FileGroupTask]):
-    """Measures the candidates of one partition, and decides which of them go."""
+    """Measures the candidates of one partition, and decides which of them go.
+
+    Of documents known from an index there are only signatures, which were gathered before (``signatures`` lists them).
+    """
 
     name = "compare_candidates"
 
     def __init__(
-        self, pair_files: Sequence[str], folder: str, shingling: Shingling, similarity_threshold: float
+        self,
+        pair_files: Sequence[str],
+        folder: str,
+        shingling: Shingling,
+        similarity_threshold: float,
+        signatures: str | None = None,
+        banding: Banding | None = None,
     ) -> None:
         self.pair_files = list(pair_files)
         self.folder = folder
         self.shingling = shingling
         self.similarity_threshold = similarity_threshold
+        self.signatures = signatures
+        self.banding = banding or Banding()
 
     def process(self, task: FileGroupTask) -> FileGroupTask:
         """Compare."""
@@ -123,78 +125,30 @@ class CompareCandidates(ProcessingStage[FileGroupTask, FileGroupTask]):
         if not exists(path):
             pairs = read_records(self.pair_files, partition, PAIR_RECORD)
             tables = list(read_tables(files, partition))
-            write_removed(path, self._removed(pairs, tables))
+            write_removed(path, self._removed(pairs, tables, partition))
         return FileGroupTask(task.dataset_name, [path])
 
-    def _removed(self, records: npt.NDArray[np.void], tables: list[pa.Table]) -> Removed:
-        if not len(records):
+    def _removed(self, pairs: Records, tables: list[pa.Table], partition: int = 0) -> Removed:
+        if not len(pairs):
             return nothing_removed()
         table = pa.concat_tables(tables).combine_chunks()
-        components, ranks, documents = (table[name].to_numpy() for name in ("component", "rank", "document"))
-        order = np.lexsort((documents, ranks, components))
-        texts = Texts(table["text"], order, self.shingling)
-        by_id = np.argsort(documents[order])
-        sorted_ids = documents[order][by_id]
-        pairs = unique_pairs(np.stack([records["worse"], records["better"]], axis=1))
-        # In places of the order: whoever stands in front stays rather than whoever stands behind.
-        places = np.sort(by_id[np.searchsorted(sorted_ids, pairs)], axis=1)[:, ::-1]
-        twins, similarities = self._twins(unique_pairs(places), texts, len(order))
-        gone = np.flatnonzero(twins >= 0)
-        ordered = documents[order]
-        estimated = np.array([texts.is_sampled(int(twin)) for twin in twins[gone]], dtype=np.bool_)
-        return Removed(ordered[gone], ordered[twins[gone]], similarities[gone], estimated)
-
-    def _twins(
-        self, pairs: npt.NDArray[np.int64], texts: Texts, count: int
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-        """Return for each document the one it goes for, or -1 if it stays; pairs are in the order of their first."""
-        twins = np.full(count, -1, dtype=np.int64)
-        similarities = np.zeros(count)
-        starts = np.flatnonzero(np.diff(pairs[:, 0], prepend=-1))
-        for start, stop in zip(starts.tolist(), [*starts[1:].tolist(), len(pairs)], strict=True):
-            document = int(pairs[start, 0])
-            tried: set[int] = set()
-            for candidate in pairs[start:stop, 1].tolist():
-                stays = candidate if twins[candidate] < 0 else int(twins[candidate])
-                if stays in tried:
-                    continue
-                tried.add(stays)
-                similarity = texts.similarity(stays, document)
-                if similarity >= self.similarity_threshold:
-                    twins[document], similarities[document] = stays, similarity
-                    break
-        return twins, similarities
+        candidates = Candidates(*(table[name].to_numpy() for name in ("component", "rank", "document")))
+        evidence: Evidence = Texts(table["text"], self.shingling)
+        if self.signatures is not None:
+            signed = read_records(listed(self.signatures)["files"], partition, gathered_record(self.banding))
+            candidates, evidence = with_indexed(candidates, evidence, signed)
+        return decide(pairs, candidates, evidence, self.similarity_threshold)
 
 
-class Texts:
-    """Texts to be compared, in a given order; those compared with most recently are held taken apart."""
-
-    def __init__(self, column: pa.ChunkedArray, order: npt.NDArray[np.int64], shingling: Shingling) -> None:
-        self._data, self._offsets = text_buffer(column)
-        self._order = order
-        self._comparing = Comparing(shingling)
-        self._held: OrderedDict[int, ShingleSet] = OrderedDict()
-        self._held_bytes = 0
-
-    def similarity(self, first: int, second: int) -> float:
-        """Return how similar two texts are."""
-        return self._comparing.similarity(self._shingles(first), self._text(second))
-
-    def is_sampled(self, first: int) -> bool:
-        """Tell whether similarities to a text are estimated from a sample of its shingles."""
-        return is_sampled(self._text(first))
-
-    def _text(self, place: int) -> npt.NDArray[np.uint8]:
-        row = self._order[place]
-        return self._data[self._offsets[row] : self._offsets[row + 1]]
-
-    def _shingles(self, place: int) -> ShingleSet:
-        if place in self._held:
-            self._held.move_to_end(place)
-            return self._held[place]
-        made = self._held[place] = self._comparing.shingles(self._text(place))
-        self._held_bytes += made.num_bytes
-        while self._held_bytes > _HELD_BYTES and len(self._held) > 1:
-            _, oldest = self._held.popitem(last=False)
-            self._held_bytes -= oldest.num_bytes
-        return made
+def with_indexed(candidates: Candidates, texts: Evidence, signed: Records) -> tuple[Candidates, Evidence]:
+    """Add the documents that are known from an index, given the signatures of all."""
+    known = signed[signed["document"] < 0]
+    signed = signed[np.argsort(signed["document"])]
+    rows = np.searchsorted(signed["document"], candidates.documents)
+    signatures = np.concatenate([signed["signature"][rows], known["signature"]])
+    together = Candidates(
+        np.concatenate([candidates.components, known["component"]]),
+        np.concatenate([candidates.ranks, known["rank"]]),
+        np.concatenate([candidates.documents, known["document"]]),
+    )
+    return together, TextsWhereThereAre(texts, len(rows), Signatures(signatures))

@@ -21,8 +21,7 @@ class Workplace:
     """A folder for one input and one set of parameters: what is in it is whole, and right for them."""
 
     def __init__(self, cache_path: str, parameters: dict[str, Any]) -> None:
-        digest = hashlib.sha256(json.dumps(parameters, sort_keys=True, default=str).encode()).hexdigest()[:12]
-        self.folder = f"{cache_path}/{digest}"
+        self.folder = f"{cache_path}/{digest_of(parameters)}"
 
     def plan(self, numbers: dict[str, int]) -> dict[str, int]:
         """Return the numbers that this work was begun with; these, if it begins now.
@@ -53,6 +52,11 @@ class Workplace:
         filesystem, name = filesystem_of(self.folder)
         if filesystem.exists(name):
             filesystem.rm(name, recursive=True)
+
+
+def digest_of(parameters: dict[str, Any]) -> str:
+    """Return a name that follows from all of some parameters."""
+    return hashlib.sha256(json.dumps(parameters, sort_keys=True, default=str).encode()).hexdigest()[:12]
 
 
 def memory_and_workers(memory_budget: int | str | None) -> tuple[int, int]:
