@@ -96,8 +96,31 @@ def test_bad_input_is_one_paragraph_without_a_traceback(
     assert done.returncode == code
 
 
-@pytest.mark.parametrize("kind", ["exact", "fuzzy"])
+def test_lines_and_addresses(tmp_path: Path) -> None:
+    (tmp_path / "crawl").mkdir()
+    rows = [{"id": str(n), "url": f"https://example.org/{n // 2}", "text": f"{SENTENCE}\n{n}"} for n in range(8)]
+    (tmp_path / "crawl/a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = penstock(tmp_path, "dedup", "urls", "crawl", "pages")
+    assert done.returncode == 0, done.stderr
+    assert "Of 8 documents 4 are duplicates of another (50.0%)." in done.stdout
+    assert kept(tmp_path / "pages") == ["0", "2", "4", "6"]
+    done = penstock(tmp_path, "dedup", "lines", "crawl", "clean")
+    assert done.returncode == 0, done.stderr
+    assert "Cut 7 lines out of the documents." in done.stdout
+    assert "What was cut, and why: clean/CutLines" in done.stdout
+
+
+def test_a_second_crawl_is_compared_with_the_first_by_its_index(tmp_path: Path) -> None:
+    write_crawl(tmp_path)
+    first = penstock(tmp_path, "dedup", "fuzzy", "crawl", "one", "--index", "index")
+    assert first.returncode == 0, first.stderr
+    (tmp_path / "crawl/a.jsonl").rename(tmp_path / "crawl/b.jsonl")
+    second = penstock(tmp_path, "dedup", "fuzzy", "crawl", "two", "--index", "index", "--verify", "signature")
+    assert "Of 6 documents 6 are duplicates of another (100.0%)" in second.stdout, second.stderr
+
+
+@pytest.mark.parametrize("kind", ["exact", "fuzzy", "lines", "urls"])
 def test_help_has_examples(tmp_path: Path, kind: str) -> None:
     done = penstock(tmp_path, "dedup", kind, "--help")
     assert done.returncode == 0
-    assert f"  penstock dedup {kind} crawl/ unique/" in done.stdout
+    assert f"  penstock dedup {kind} crawl/" in done.stdout

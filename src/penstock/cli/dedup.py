@@ -1,4 +1,4 @@
-"""``penstock dedup``: remove documents that are there more than once."""
+"""``penstock dedup``: remove documents, or lines of them, that are there more than once."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def command() -> None:
     Examples:
       penstock dedup exact crawl/ unique/
       penstock dedup fuzzy crawl/ unique/ --threshold 0.9 --keep longest
+      penstock dedup urls crawl/ unique/
+      penstock dedup lines crawl/ clean/
       penstock dedup fuzzy --help
     """
 
 
-def shared_options(function: F) -> F:
-    """Add what both kinds of deduplication take."""
+def reading_options(function: F) -> F:
+    """Add what every kind of deduplication takes."""
     for option in reversed(
         [
             click.argument("input_path", metavar="INPUT"),
             click.argument("output_path", metavar="OUTPUT"),
-            click.option("--text-field", default="text", show_default=True, help="The column or key with the text."),
-            click.option("--normalize-text", is_flag=True, help="Ignore Unicode form, case and white space."),
             click.option(
                 "--keep",
                 multiple=True,
@@ -51,8 +51,6 @@ def shared_options(function: F) -> F:
             click.option("--memory-budget", metavar="SIZE", help="Such as 8GB.  [default: 40% of free memory]"),
             click.option("--blocksize", metavar="SIZE", help="How much is read at a time, such as 64MB."),
             click.option("--cache", metavar="DIR", help="For what lies there meanwhile.  [default: inside OUTPUT]"),
-            click.option("--index", metavar="DIR", help="Compare with what earlier runs kept, too, and add to it."),
-            click.option("--ids-only", is_flag=True, help="Write only the table of duplicates, remove nothing."),
             debug_option,
         ]
     ):
@@ -60,8 +58,30 @@ def shared_options(function: F) -> F:
     return function
 
 
+def text_option(function: F) -> F:
+    """Add ``--text-field``."""
+    return click.option("--text-field", default="text", show_default=True, help="The column or key with the text.")(
+        function
+    )
+
+
+def document_options(function: F) -> F:
+    """Add what is taken where whole documents go."""
+    index = click.option("--index", metavar="DIR", help="Compare with what earlier runs kept, too, and add to it.")
+    ids_only = click.option("--ids-only", is_flag=True, help="Write only the table of duplicates, remove nothing.")
+    return index(ids_only(function))
+
+
+def normalize_option(function: F) -> F:
+    """Add ``--normalize-text``."""
+    return click.option("--normalize-text", is_flag=True, help="Ignore Unicode form, case and white space.")(function)
+
+
 @command.command("exact")
-@shared_options
+@reading_options
+@text_option
+@normalize_option
+@document_options
 def exact(**options: Any) -> None:  # noqa: ANN401 - those above
     """Keep one of the documents in INPUT that have the same text; write the result to OUTPUT.
 
@@ -78,7 +98,10 @@ def exact(**options: Any) -> None:  # noqa: ANN401 - those above
 
 
 @command.command("fuzzy")
-@shared_options
+@reading_options
+@text_option
+@normalize_option
+@document_options
 @click.option("--threshold", default=0.8, show_default=True, help="Shingles in both over shingles in either.")
 @click.option(
     "--verify",
@@ -144,6 +167,57 @@ def fuzzy(
     _say(workflow.run(), "Fuzzy", options["output_path"], removed=workflow.perform_removal)
 
 
+@command.command("urls")
+@reading_options
+@click.option("--url-field", default="url", show_default=True, help="The column or key with the address.")
+@document_options
+def urls(**options: Any) -> None:  # noqa: ANN401 - those above
+    """Keep one of the documents in INPUT that come from the same address; write the result to OUTPUT.
+
+    Addresses are compared without scheme, www., fragment and tracking parameters; documents without one all stay.
+
+    \b
+    Examples:
+      penstock dedup urls crawl/ unique/
+      penstock dedup urls crawl/ unique/ --url-field source --keep best:crawl_date
+    """
+    from penstock.dedup import UrlDeduplicationWorkflow
+
+    workflow = UrlDeduplicationWorkflow(**_settings(options))
+    _say(workflow.run(), "Url", options["output_path"], removed=workflow.perform_removal)
+
+
+@command.command("lines")
+@reading_options
+@text_option
+@click.option("--paragraphs", is_flag=True, help="Paragraphs (between empty lines) instead of lines.")
+@click.option("--max-documents", default=5, show_default=True, help="In more documents than this a line is cut.")
+@click.option("--min-characters", default=20, show_default=True, help="Shorter lines always stay.")
+@click.option("--across-only", is_flag=True, help="Leave alone what is repeated within one document.")
+def lines(paragraphs: bool, max_documents: int, min_characters: int, across_only: bool, **options: Any) -> None:  # noqa: ANN401
+    """Cut lines that many documents in INPUT have out of all of them but one; write the result to OUTPUT.
+
+    A table beside it says what was cut out of which document, why, and where it stays.
+
+    \b
+    Examples:
+      penstock dedup lines crawl/ clean/
+      penstock dedup lines crawl/ clean/ --max-documents 100 --paragraphs
+    """
+    from penstock.dedup import LineDeduplicationWorkflow
+
+    workflow = LineDeduplicationWorkflow(
+        unit="paragraph" if paragraphs else "line",
+        max_documents=max_documents,
+        min_characters=min_characters,
+        within=not across_only,
+        **_settings(options),
+    )
+    result = workflow.run()
+    click.echo(f"Cut {result.get_metadata('num_cut'):,} {workflow.unit}s out of the documents.")
+    click.echo(f"What was cut, and why: {result.get_metadata('receipts_path')}")
+
+
 def _settings(options: dict[str, Any]) -> dict[str, Any]:
     """Return what both workflows are made with."""
     try:
@@ -153,19 +227,19 @@ def _settings(options: dict[str, Any]) -> dict[str, Any]:
         raise PlanError("dedup", [str(error)]) from error
     keep = list(options["keep"]) or ["first"]
     is_rule = len(keep) == 1 and (keep[0] in ("first", "longest") or keep[0].startswith("best:"))
-    return {
+    settings = {
         "input_path": options["input_path"],
         "output_path": options["output_path"],
         "input_filetype": kind,
         "input_blocksize": options["blocksize"],
-        "text_field": options["text_field"],
-        "normalize_text": options["normalize_text"],
         "keep": keep[0] if is_rule else keep,
         "memory_budget": memory_budget,
-        "index_path": options["index"],
         "cache_path": options["cache"],
-        "perform_removal": not options["ids_only"],
     }
+    settings |= {name: options[name] for name in ("text_field", "url_field", "normalize_text") if name in options}
+    if "ids_only" in options:
+        settings |= {"index_path": options["index"], "perform_removal": not options["ids_only"]}
+    return settings
 
 
 def _say(result: WorkflowRunResult, kind: str, output_path: str, *, removed: bool) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow.compute as pc
 
 from penstock.core.documents import DocumentBatch
 from penstock.core.files import FileGroupTask
@@ -16,6 +17,7 @@ from penstock.dedup.phases import exists, file_name, files_of
 from penstock.dedup.places import FileTable
 from penstock.dedup.removed import Removed, measured, write_removed
 from penstock.dedup.shuffle import Records, read_records, read_span, write_records
+from penstock.dedup.urls import normalised_urls
 from penstock.kernels.text_hash import text_hashes
 
 EXACT_RECORD = np.dtype([("low", np.uint64), ("high", np.uint64), ("rank", np.float64), ("document", np.int64)])
@@ -34,6 +36,7 @@ class HashTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
         text_field: str = "text",
         *,
         normalize_text: bool = False,
+        urls: bool = False,
         keep: KeepPolicy | None = None,
     ) -> None:
         self.folder = folder
@@ -41,6 +44,8 @@ class HashTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
         self.partitions = partitions
         self.text_field = text_field
         self.normalize_text = normalize_text
+        # Whether the texts are addresses; documents without one are all different.
+        self.urls = urls
         self.keep = keep or KeepPolicy()
 
     def inputs(self) -> Spec:
@@ -53,8 +58,10 @@ class HashTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
         path = f"{self.folder}/{name}"
         column, documents = task.column(self.text_field), self.table.ids(task)
         if not exists(path):
-            texts = texts_of(column, normalise=self.normalize_text)
+            texts = normalised_urls(column) if self.urls else texts_of(column, normalise=self.normalize_text)
             records = exact_records(text_hashes(texts), self.keep.ranks(task, column), documents)
+            if self.urls:
+                records = records[pc.not_equal(texts, "").to_numpy()]
             write_records(path, records, partition_of(records["high"], self.partitions), self.partitions)
         return FileGroupTask(task.dataset_name, [name], _metadata={"counts": self.table.counts(documents)})
 

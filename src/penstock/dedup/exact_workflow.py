@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from math import ceil
-from typing import Any
+from typing import Any, ClassVar
 
 from penstock.core.executor import Executor
 from penstock.core.pipeline import Pipeline
@@ -39,6 +39,8 @@ class ExactDeduplicationWorkflow(WorkflowBase):
     ``deduplicated/``. With ``index_path`` documents that earlier runs with the same index kept count as well, and those
     that stay are added to it.
     """
+
+    kind: ClassVar[str] = "exact"
 
     def __init__(
         self,
@@ -105,16 +107,24 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         known = [part.name for part in index.generations] if index else None
         place = Workplace(self.cache_path, {"files": extent.files, "index": known, **self._parameters()})
         parts = self._partitions(extent, place)
-        table.save(f"{self.output_path}/exact_id_generator.json")
+        table.save(f"{self.output_path}/{self.kind}_id_generator.json")
         fields = [self.text_field, *([self.keep.column] if self.keep.column else [])]
         hashed, removed = f"{place.folder}/hashed", f"{place.folder}/removed.npy"
         stages: list[ProcessingStage[Any, Any]] = [
             *source.stages(fields),
-            HashTexts(hashed, table, parts, self.text_field, normalize_text=self.normalize_text, keep=self.keep),
+            HashTexts(
+                hashed,
+                table,
+                parts,
+                self.text_field,
+                normalize_text=self.normalize_text,
+                urls=self.kind == "url",
+                keep=self.keep,
+            ),
             Phase("all_hashed", hashed, parts),
             FindExactDuplicates(f"{place.folder}/found", hashed, parts, index.runs(EXACT) if index else []),
             Phase("all_found", f"{place.folder}/found", 1),
-            Conclude(f"{self.output_path}/ExactDuplicateIds", removed, hashed, table),
+            Conclude(f"{self.output_path}/{self.kind.title()}DuplicateIds", removed, hashed, table),
         ]
         if index is not None:
             stages += [
@@ -135,18 +145,18 @@ class ExactDeduplicationWorkflow(WorkflowBase):
                     mode="overwrite",
                 ),
             ]
-        tasks = Pipeline("exact deduplication", stages=stages).run(executor)
-        result = WorkflowRunResult("exact_deduplication")
-        result.add_pipeline_tasks("exact_deduplication", tasks)
+        tasks = Pipeline(f"{self.kind} deduplication", stages=stages).run(executor)
+        result = WorkflowRunResult(f"{self.kind}_deduplication")
+        result.add_pipeline_tasks(f"{self.kind}_deduplication", tasks)
         result.extend_metadata(place.outcome())
         result.add_metadata("total_time", time.monotonic() - started)
-        result.add_metadata("id_generator_path", f"{self.output_path}/exact_id_generator.json")
+        result.add_metadata("id_generator_path", f"{self.output_path}/{self.kind}_id_generator.json")
         place.clear()
         return result
 
     def _index(self, extent: Extent) -> tuple[Index | None, str]:
         """Return what is known from earlier runs, without this one, and the name of what this one adds."""
-        settings = {"kind": "exact", "normalize_text": self.normalize_text}
+        settings = {"kind": self.kind, "normalize_text": self.normalize_text}
         generation = digest_of({"files": extent.files, **settings})
         if self.index_path is None:
             return None, generation
@@ -171,11 +181,12 @@ class ExactDeduplicationWorkflow(WorkflowBase):
             )
         if self.show_progress:
             text = human_bytes(extent.text_bytes)
-            print(f"Exact deduplication of {text} of text: about {words}", file=sys.stderr)
+            print(f"{self.kind.title()} deduplication of {text} of text: about {words}", file=sys.stderr)
         return parts
 
     def _parameters(self) -> dict[str, Any]:
         return {
+            "kind": self.kind,
             "text_field": self.text_field,
             "normalize_text": self.normalize_text,
             "partitions": self.total_nparts,

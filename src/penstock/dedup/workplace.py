@@ -49,9 +49,14 @@ class Workplace:
 
     def clear(self) -> None:
         """Remove it: what was wanted has been written elsewhere."""
-        filesystem, name = filesystem_of(self.folder)
-        if filesystem.exists(name):
-            filesystem.rm(name, recursive=True)
+        remove_folder(self.folder)
+
+
+def remove_folder(path: str) -> None:
+    """Remove a folder, if it is there."""
+    filesystem, name = filesystem_of(path)
+    if filesystem.exists(name):
+        filesystem.rm(name, recursive=True)
 
 
 def digest_of(parameters: dict[str, Any]) -> str:
