@@ -13,7 +13,7 @@ import penstock
 HEAVY = {"numba", "pandas", "pyarrow", "torch", "ray"}
 
 
-@pytest.mark.parametrize("name", ["penstock", "penstock.text", "penstock.testing"])
+@pytest.mark.parametrize("name", ["penstock", "penstock.dedup", "penstock.text", "penstock.testing"])
 def test_every_listed_name_can_be_imported_and_the_list_is_sorted(name: str) -> None:
     module = importlib.import_module(name)
     assert module.__all__ == sorted(set(module.__all__))

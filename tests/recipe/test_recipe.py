@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from penstock import Resources
+from penstock.core.workflow import WorkflowBase
 from penstock.errors import RecipeError
 from penstock.recipe.recipe import Recipe, find_recipe, load_recipe, shipped_recipes
 from penstock.text import ScoreFilter, WordCountFilter
@@ -119,7 +120,28 @@ def test_shipped_recipes_are_found_by_name_and_plan() -> None:
     assert "english-web" in shipped_recipes()
     for name in shipped_recipes():
         recipe = load_recipe(name, ["input_path=in", "output_path=out"])
-        assert recipe.pipeline.build()
+        assert isinstance(recipe.job, WorkflowBase) or recipe.pipeline.build()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("name: x\n", "this one has neither"),
+        ("stages: []\nworkflow: {_target_: FuzzyDeduplicationWorkflow}\n", "this one has both"),
+        ("workflow: {_target_: JsonlReader, file_paths: in}\n", "workflow: a workflow is a mapping with a _target_"),
+        ("workflow: {_target_: ExactDeduplicationWorkflow, output: out}\n", "takes no 'output'"),
+    ],
+)
+def test_a_recipe_is_either_stages_or_a_workflow(tmp_path: Path, text: str, expected: str) -> None:
+    with pytest.raises(RecipeError) as caught:
+        load(tmp_path, text)
+    assert expected in str(caught.value)
+
+
+def test_a_workflow_takes_no_checkpoint(tmp_path: Path) -> None:
+    recipe = load(tmp_path, "workflow: {_target_: ExactDeduplicationWorkflow, output_path: out, input_path: in}\n")
+    with pytest.raises(RecipeError, match="goes on by itself"):
+        recipe.run("state")
 
 
 def test_an_unknown_recipe_suggests_the_nearest() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import click
 
 from penstock.cli.options import checkpoint_option, debug_option, ledger_option, without_ledger
@@ -56,7 +58,7 @@ def command(
     given += ["mode=overwrite"] if overwrite else []
     loaded = load_recipe(recipe, [*given, *overrides])
     executor = without_ledger(loaded.executor) if no_ledger else loaded.executor
-    loaded.pipeline.run(executor, checkpoint_path=checkpoint or loaded.checkpoint_path)
+    replace(loaded, executor=executor).run(checkpoint)
 
 
 def detect_format(input_path: str) -> str:

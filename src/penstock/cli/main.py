@@ -11,7 +11,9 @@ import click
 import penstock
 from penstock.errors import PenstockError, PlanError, RecipeError, suggestion
 
-COMMANDS = ("curate", "demo", "doctor", "plan", "preview", "reproduce", "run", "script", "simulate", "whatif", "why")
+COMMANDS = (
+    "curate", "dedup", "demo", "doctor", "plan", "preview", "reproduce", "run", "script", "simulate", "whatif", "why",
+)  # fmt: skip
 
 EXIT_FAILED = 1
 EXIT_NOT_STARTED = 2
@@ -50,6 +52,7 @@ def cli() -> None:
     Examples:
       penstock demo                                 see it work on a small sample
       penstock curate crawl/ clean/                 the main job: read, filter, write
+      penstock dedup fuzzy clean/ unique/           remove what is nearly there twice
       penstock run recipe.yaml input_path=crawl/    a pipeline written as YAML
       penstock plan recipe.yaml input_path=crawl/   what that would do, without doing it
       penstock preview crawl/                       what it will keep and how long it takes, from a sample

@@ -1,6 +1,8 @@
-"""``penstock run``: run a pipeline written as YAML."""
+"""``penstock run``: run a pipeline or a workflow written as YAML."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import click
 
@@ -23,9 +25,10 @@ def command(recipe: str, overrides: tuple[str, ...], checkpoint: str | None, no_
       penstock run english-web input_path=crawl/ output_path=clean/
       penstock run recipe.yaml stages.1.filter_obj.min_words=80 mode=overwrite
       penstock run recipe.yaml --checkpoint state/      go on where it stopped, if it did
+      penstock run fuzzy-dedup input_path=crawl/ output_path=unique/
     """
     from penstock.recipe.recipe import load_recipe
 
     loaded = load_recipe(recipe, overrides)
     executor = without_ledger(loaded.executor) if no_ledger else loaded.executor
-    loaded.pipeline.run(executor, checkpoint_path=checkpoint or loaded.checkpoint_path)
+    replace(loaded, executor=executor).run(checkpoint)

@@ -114,6 +114,10 @@ _ADD_ID = _all_in("penstock.text", "AddId")
 _JOINER = _all_in("penstock.text", "DocumentJoiner")
 _SPLITTER = _all_in("penstock.text", "DocumentSplitter")
 
+_EXACT = _all_in("penstock.dedup", "ExactDeduplicationWorkflow")
+_FUZZY = _all_in("penstock.dedup", "FuzzyDeduplicationWorkflow")
+_DUPLICATES_REMOVAL = _all_in("penstock.dedup", "TextDuplicatesRemovalWorkflow")
+
 _TEXT = f"{ROOT}.stages.text"
 _DOWNLOAD = f"{_TEXT}.download"
 _XENNA = _all_in("penstock.compat.legacy", "XennaExecutor")
@@ -123,6 +127,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     ROOT: _all_in("penstock.compat.legacy", "Sequential", "ToBackend"),
     f"{ROOT}.pipeline": _PIPELINE,
     f"{ROOT}.pipeline.pipeline": _PIPELINE,
+    f"{ROOT}.pipeline.workflow": _all_in("penstock.core.workflow", "WorkflowBase", "WorkflowRunResult"),
     f"{ROOT}.backends.xenna": _XENNA,
     f"{ROOT}.backends.xenna.executor": _XENNA,
     f"{ROOT}.utils.distributed_utils": _all_in("penstock.compat.legacy", "get_client"),
@@ -138,6 +143,11 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     f"{ROOT}.stages.function_decorators": _FUNCTION_STAGE,
     f"{ROOT}.stages.function_definitions": _FUNCTION_STAGE,
     f"{ROOT}.stages.resources": _all_in("penstock.core.resources", "Resources"),
+    f"{ROOT}.stages.deduplication.exact.workflow": _EXACT,
+    f"{ROOT}.stages.deduplication.fuzzy": _FUZZY,
+    f"{ROOT}.stages.deduplication.fuzzy.workflow": _FUZZY,
+    f"{_TEXT}.deduplication": _DUPLICATES_REMOVAL,
+    f"{_TEXT}.deduplication.removal_workflow": _DUPLICATES_REMOVAL,
     f"{ROOT}.stages.file_partitioning": _all_in("penstock.text", "FilePartitioningStage"),
     f"{_TEXT}.io": {**_JSONL_READER, **_PARQUET_READER, **_JSONL_WRITER, **_PARQUET_WRITER},
     f"{_TEXT}.io.reader": {**_JSONL_READER, **_PARQUET_READER},
@@ -220,8 +230,6 @@ _NO_CLUSTER = "StreamingExecutor (penstock), which needs no cluster: leave the c
 
 _RAY_DATA = {"RayDataExecutor": _STREAMING}
 _RAY_ACTOR_POOL = {"RayActorPoolExecutor": _STREAMING}
-_EXACT = {"ExactDeduplicationWorkflow": _OWN_STAGE}
-_FUZZY = {"FuzzyDeduplicationWorkflow": _OWN_STAGE}
 _QUALITY = {"QualityClassifier": _OWN_FILTER}
 
 # Module -> names in it that we do not have, but users often import -> what to use meanwhile.
@@ -232,9 +240,6 @@ WANTED: Mapping[str, Mapping[str, str]] = {
     f"{ROOT}.backends.ray_actor_pool": _RAY_ACTOR_POOL,
     f"{ROOT}.backends.ray_actor_pool.executor": _RAY_ACTOR_POOL,
     f"{ROOT}.core.client": {"RayClient": _NO_CLUSTER, "SlurmRayClient": _NO_CLUSTER},
-    f"{ROOT}.stages.deduplication.exact.workflow": _EXACT,
-    f"{ROOT}.stages.deduplication.fuzzy": _FUZZY,
-    f"{ROOT}.stages.deduplication.fuzzy.workflow": _FUZZY,
     f"{_TEXT}.classifiers": _QUALITY,
     f"{_TEXT}.classifiers.quality": _QUALITY,
 }

@@ -81,7 +81,7 @@ class DocumentBatch(Task[Any]):
 
     @property
     def source_rows(self) -> npt.NDArray[np.int64] | None:
-        """Which document of the source task each row is, counted as they were read; None where nobody can tell."""
+        """Which document of the source task each row is, as its reader numbered them; None where nobody can tell."""
         return None if self._rows_were_moved else self._source_rows
 
     @source_rows.setter

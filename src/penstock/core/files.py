@@ -59,6 +59,10 @@ class FileGroupTask(Task[list[str]]):
         return hashlib.sha256("|".join(sorted(names)).encode("utf-8", "surrogateescape")).hexdigest()[:12]
 
 
+# A place in the files of a task: the number of the file above these bits, the byte or row in that file below them.
+PLACE_BITS = 40
+
+
 class SizedFile(NamedTuple):
     """A file that exists, or a part of one, and how large it is."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from penstock.core.task import EmptyTask, Task
@@ -41,15 +41,9 @@ def adopt_one(parent: Task[Any], child: Task[Any]) -> None:
 
 def adopt_many(parent: Task[Any], children: Sequence[Task[Any]]) -> None:
     """Name the children of one task after their position, or, at a source, after their content."""
-    taken: set[str] = set()
     name, order = parent.task_id, parent._order  # a task may be among its own children
-    for position, child in enumerate(children):
-        suffix = str(position)
-        if isinstance(parent, EmptyTask):
-            suffix = child.get_deterministic_id() or suffix
-            if suffix in taken:  # the same files listed twice are two tasks
-                suffix = f"{suffix}-{position}"
-            taken.add(suffix)
+    suffixes = _names_by_content(children) if isinstance(parent, EmptyTask) else map(str, range(len(children)))
+    for position, (child, suffix) in enumerate(zip(children, suffixes, strict=True)):
         _inherit((parent,), child, f"{name}_{suffix}", (*order, position))
 
 
@@ -64,6 +58,24 @@ def adopt_jointly(parents: Sequence[Task[Any]], children: Sequence[Task[Any]]) -
     order = min(parent._order for parent in parents)
     for position, child in enumerate(children):
         _inherit(parents, child, f"{ROOT_ID}_m{digest}_{position}", (*order, position))
+
+
+def adopt_anew(stage: str, parents: Sequence[Task[Any]], children: Sequence[Task[Any]]) -> None:
+    """Name children that only waited for their parents: after the stage and their content, as at a source."""
+    order = min(parent._order for parent in parents)
+    for position, (child, name) in enumerate(zip(children, _names_by_content(children), strict=True)):
+        _inherit(parents, child, f"{ROOT_ID}_{stage}_{name}", (*order, position))
+
+
+def _names_by_content(children: Sequence[Task[Any]]) -> Iterator[str]:
+    """Return a name for each child from what it holds, or its position."""
+    taken: set[str] = set()
+    for position, child in enumerate(children):
+        name = child.get_deterministic_id() or str(position)
+        if name in taken:  # the same files listed twice are two tasks
+            name = f"{name}-{position}"
+        taken.add(name)
+        yield name
 
 
 def _inherit(parents: Sequence[Task[Any]], child: Task[Any], task_id: str, order: tuple[int, ...]) -> None:

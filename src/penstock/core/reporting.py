@@ -17,6 +17,8 @@ class Reporting:
     _clock: Callable[[], float] | None = None
     # The worker sets this where somebody will read what is recorded.
     _keeps_ledger: bool = False
+    # Whether another stage of the pipeline has read the same before, and has said what is wrong with it.
+    is_repetition: bool = False
 
     def reject(
         self,
@@ -28,6 +30,8 @@ class Reporting:
         byte: int | None = None,
     ) -> None:
         """Set one record aside: it goes to the dead-letter file with this reason, and the rest goes on."""
+        if self.is_repetition:
+            return
         record = Rejection(self.name, reason, source, position, excerpt[:MAX_EXCERPT], byte=byte)
         self.__dict__.setdefault("_rejections", []).append(record)
 

@@ -54,6 +54,8 @@ class ProcessingStage(Reporting, Generic[X, Y]):
     is_resumable: ClassVar[bool] = True
     # True where every input must have arrived before any output can leave (a shuffle, a global sort).
     is_barrier: ClassVar[bool] = False
+    # True where its tasks descend from nothing in front of it, which it only waits for: named as those of a source.
+    begins_anew: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:  # noqa: ANN401 - passed through as they are
         """Catch at the class statement what would otherwise fail in a worker, far away."""

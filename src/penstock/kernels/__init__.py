@@ -1,1 +1,1 @@
-"""Hot loops over Arrow buffers, compiled by Numba for the very processor they run on."""
+"""Hot loops over Arrow buffers: Numba on the CPU, Triton on the GPU, with results equal to the bit."""

@@ -1,4 +1,4 @@
-"""A recipe: a pipeline as YAML, with what a run of it needs beside."""
+"""A recipe: a pipeline or a workflow as YAML, with what a run of it needs beside."""
 
 from __future__ import annotations
 
@@ -12,22 +12,46 @@ from typing import Any
 from penstock.core.executor import Executor
 from penstock.core.pipeline import Pipeline
 from penstock.core.stage import ProcessingStage
+from penstock.core.workflow import WorkflowBase
 from penstock.errors import RecipeError, suggestion
 from penstock.recipe.document import Document, read_document
 from penstock.recipe.instantiate import instantiate
 from penstock.recipe.override import apply_overrides
 from penstock.recipe.variables import missing_variables, resolve_variables
 
-SETTINGS = frozenset({"name", "description", "stages", "executor", "checkpoint_path"})
+SETTINGS = frozenset({"name", "description", "stages", "workflow", "executor", "checkpoint_path"})
 
 
 @dataclass(frozen=True)
 class Recipe:
     """What a recipe describes."""
 
-    pipeline: Pipeline
+    job: Pipeline | WorkflowBase
     executor: Executor | None
     checkpoint_path: str | None
+    source: str = ""
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The pipeline, if it is one."""
+        if isinstance(self.job, Pipeline):
+            return self.job
+        raise RecipeError(
+            f"{self.source}: describes a workflow ({type(self.job).__name__}), which makes its plan when it runs. "
+            f"Type: penstock run {self.source}"
+        )
+
+    def run(self, checkpoint_path: str | None = None) -> None:
+        """Run what it describes; ``checkpoint_path`` counts more than what the recipe says."""
+        checkpoint_path = checkpoint_path or self.checkpoint_path
+        if isinstance(self.job, Pipeline):
+            self.job.run(self.executor, checkpoint_path=checkpoint_path)
+        elif checkpoint_path:
+            raise RecipeError(
+                f"{self.source}: a workflow goes on by itself where it was stopped; leave the checkpoint out."
+            )
+        else:
+            self.job.run(executor=self.executor)
 
 
 def load_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
@@ -45,17 +69,34 @@ def load_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
 def build_recipe(document: Document) -> Recipe:
     """Make the objects a recipe describes."""
     data = resolve_variables(document, SETTINGS)
-    if not isinstance(data.get("stages"), list) or not data["stages"]:
+    if ("workflow" in data) == ("stages" in data):
+        raise RecipeError(
+            f"{document.source}: a recipe has a list of 'stages', each with a _target_, or one 'workflow' with a "
+            f"_target_; this one has {'both' if 'stages' in data else 'neither'}."
+        )
+    if "stages" in data and (not isinstance(data["stages"], list) or not data["stages"]):
         raise RecipeError(f"{document.source}: a recipe has a list of 'stages', each with a _target_.")
     for folder in (str(Path(document.source).parent), "."):
         if folder not in sys.path:  # stages of the user's own live beside the recipe, or where the command is typed
             sys.path.append(folder)
-    stages = [_stage(entry, document, position) for position, entry in enumerate(data["stages"])]
     name = data.get("name") or Path(document.source).stem
+    job: Pipeline | WorkflowBase
+    if "workflow" in data:
+        job = _workflow(data["workflow"], document)
+    else:
+        stages = [_stage(entry, document, position) for position, entry in enumerate(data["stages"])]
+        job = Pipeline(str(name), data.get("description"), stages)
     executor = instantiate(data.get("executor"), document, ("executor",))
     if executor is not None and not hasattr(executor, "execute"):
         raise RecipeError(f"{document.where(('executor',))}: expected a _target_ that makes an executor.")
-    return Recipe(Pipeline(str(name), data.get("description"), stages), executor, data.get("checkpoint_path"))
+    return Recipe(job, executor, data.get("checkpoint_path"), document.source)
+
+
+def _workflow(entry: Any, document: Document) -> WorkflowBase:  # noqa: ANN401 - YAML
+    made = instantiate(entry, document, ("workflow",))
+    if not isinstance(made, WorkflowBase):
+        raise RecipeError(f"{document.where(('workflow',))}: a workflow is a mapping with a _target_ that makes one.")
+    return made
 
 
 def _stage(entry: Any, document: Document, position: int) -> ProcessingStage[Any, Any]:  # noqa: ANN401 - YAML

@@ -10,7 +10,7 @@ from penstock.compat.names import NAMES
 from penstock.errors import RecipeError, suggestion
 
 # Modules whose public names may be written without their path, in this order.
-CATALOGUES = ("penstock", "penstock.text")
+CATALOGUES = ("penstock", "penstock.text", "penstock.dedup")
 
 
 def find_target(name: str, where: str) -> Any:  # noqa: ANN401 - a class or a function

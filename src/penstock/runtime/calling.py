@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from penstock.core.lineage import adopt_jointly, adopt_many, adopt_nth, adopt_one
+from penstock.core.lineage import adopt_anew, adopt_jointly, adopt_many, adopt_nth, adopt_one
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 
@@ -29,6 +29,10 @@ def call_stage(step: Step, tasks: list[Task[Any]]) -> list[Task[Any]] | Iterator
         return _one_by_one(tasks, results)
     for result in results:
         _require_tasks(result)
+    if step.begins_anew:
+        begun = [child for result in results for child in _listed(result)]
+        adopt_anew(step.name, tasks, begun)
+        return begun
     if results and all(any(result is task for task in tasks) for result in results):
         return list(results)  # a choice of its own inputs: each is itself
     if len(results) == len(tasks):

@@ -7,6 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
+import numpy as np
+import numpy.typing as npt
+
 from penstock.core.documents import DocumentBatch
 from penstock.core.files import FileGroupTask
 from penstock.errors import InputError, MissingColumnError
@@ -16,7 +19,7 @@ from penstock.text.io.blocks import Block, read_blocks, read_part
 from penstock.text.io.json_lines import BadLine, Scan, scan_lines
 from penstock.text.io.json_rows import JsonRows, join_rows
 from penstock.text.io.json_writing import write_rows, write_table
-from penstock.text.io.reader import DocumentReader, DocumentReaderStage, Piece
+from penstock.text.io.reader import DocumentReader, DocumentReaderStage, Piece, places
 from penstock.text.io.writer import DocumentWriter
 
 _ON_BAD_LINE = ("skip", "fail")
@@ -57,8 +60,10 @@ class JsonlReaderStage(DocumentReaderStage):
         read_kwargs: dict[str, Any] | None = None,
         on_bad_line: str = "skip",
         text_field: str | None = None,
+        *,
+        rows_are_places: bool = False,
     ) -> None:
-        super().__init__(fields, read_kwargs)
+        super().__init__(fields, read_kwargs, rows_are_places=rows_are_places)
         if on_bad_line not in _ON_BAD_LINE:
             raise ValueError(f"JsonlReader: on_bad_line={on_bad_line!r}; it is one of {', '.join(_ON_BAD_LINE)}.")
         self.on_bad_line = on_bad_line
@@ -66,10 +71,10 @@ class JsonlReaderStage(DocumentReaderStage):
 
     def read_pieces(self, task: FileGroupTask, blocksize: int) -> Iterator[Piece]:
         """Read the lines of a task; small files become one piece."""
-        held: list[JsonRows] = []
+        held: list[tuple[JsonRows, npt.NDArray[np.int64]]] = []
         held_bytes = 0
         part = task.reader_config.get("part")
-        for path in task.data:
+        for number, path in enumerate(task.data):
             file = _File(path, part[0] if part else 0, is_whole=part is None)
             with open_stored(path, self.storage_options) as stream:
                 for block in _blocks(path, stream, part, blocksize):
@@ -78,7 +83,7 @@ class JsonlReaderStage(DocumentReaderStage):
                         held, held_bytes = [], 0
                     rows = self._read(file, block)
                     if len(rows):
-                        held.append(rows)
+                        held.append((rows, places(number, block.offset + rows.starts)))
                         held_bytes += block.data.size
                     if held and not block.is_last:
                         yield self._piece(held, is_last=False)
@@ -87,12 +92,13 @@ class JsonlReaderStage(DocumentReaderStage):
         if held:
             yield self._piece(held, is_last=True)
 
-    def _piece(self, held: list[JsonRows], *, is_last: bool) -> Piece:
-        rows = join_rows(held)
-        if self.fields is None:
-            return Piece(rows, is_last)
-        fields = tuple(self.fields)
-        return Piece(replace(rows, line_names=fields, shows_all=False, order=fields), is_last)
+    def _piece(self, held: list[tuple[JsonRows, npt.NDArray[np.int64]]], *, is_last: bool) -> Piece:
+        rows = join_rows([part for part, _ in held])
+        where = np.concatenate([part for _, part in held])
+        if self.fields is not None:
+            fields = tuple(self.fields)
+            rows = replace(rows, line_names=fields, shows_all=False, order=fields)
+        return Piece(rows, where, is_last)
 
     def _read(self, file: _File, block: Block) -> JsonRows:
         """Find the documents in a block, and account for every other line of it."""

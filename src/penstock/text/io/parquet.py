@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import accumulate
 from typing import IO, Any, ClassVar
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.core.documents import DocumentBatch
@@ -13,7 +16,7 @@ from penstock.core.files import FileGroupTask
 from penstock.core.json_column import agree_on_json
 from penstock.errors import InputError, MissingColumnError
 from penstock.storage.filesystem import open_stored, reading
-from penstock.text.io.reader import DocumentReader, DocumentReaderStage, Piece
+from penstock.text.io.reader import DocumentReader, DocumentReaderStage, Piece, places
 from penstock.text.io.writer import DocumentWriter
 
 # What is given to the ParquetFile, not to its read method.
@@ -38,9 +41,12 @@ class ParquetReaderStage(DocumentReaderStage):
             if sum(sizes) <= blocksize:
                 table = self._together(task, files, groups)
                 if table.num_rows:
-                    yield Piece(table, is_last=True)
+                    rows_read = map(_rows_of, files, groups)
+                    where = np.concatenate([places(number, rows) for number, rows in enumerate(rows_read)])
+                    yield Piece(table, where, is_last=True)
                 return
-            for path, file, chosen, size in zip(task.data, files, groups, sizes, strict=True):
+            for number, (path, file, chosen, size) in enumerate(zip(task.data, files, groups, sizes, strict=True)):
+                where, given = _rows_of(file, chosen), 0
                 rows = sum(file.metadata.row_group(group).num_rows for group in chosen)
                 batches = file.iter_batches(
                     batch_size=max(1, rows * blocksize // max(size, 1)), row_groups=chosen, **self._read_options()
@@ -48,7 +54,9 @@ class ParquetReaderStage(DocumentReaderStage):
                 with _naming(path):
                     for batch in batches:
                         if batch.num_rows:
-                            yield Piece(pa.Table.from_batches([batch]), is_last=False)
+                            here = where[given : given + batch.num_rows]
+                            given += batch.num_rows
+                            yield Piece(pa.Table.from_batches([batch]), places(number, here), is_last=False)
 
     def _together(self, task: FileGroupTask, files: list[Any], groups: list[list[int]]) -> pa.Table:
         tables = []
@@ -98,6 +106,14 @@ class _naming:  # noqa: N801 - reads as a word in a with statement
         if isinstance(error, OSError):
             with reading(self._path):
                 raise error
+
+
+def _rows_of(file: Any, groups: list[int]) -> npt.NDArray[np.int64]:  # noqa: ANN401
+    """Return the numbers that the rows of some row groups have in their file."""
+    sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+    first = [0, *accumulate(sizes)]
+    rows = [np.arange(first[group], first[group] + sizes[group]) for group in groups]
+    return np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64)
 
 
 def _bytes_of(file: Any, groups: list[int], fields: list[str] | None) -> int:  # noqa: ANN401

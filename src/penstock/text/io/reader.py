@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.core.composite import CompositeStage
 from penstock.core.documents import DocumentBatch
-from penstock.core.files import FileGroupTask
+from penstock.core.files import PLACE_BITS, FileGroupTask
 from penstock.core.lazy_rows import LazyRows
 from penstock.core.stage import ProcessingStage, Spec
 from penstock.core.task import EmptyTask
@@ -23,6 +24,8 @@ class Piece(NamedTuple):
     """Documents of a task, no more of them than fit into a block."""
 
     documents: LazyRows | pa.Table
+    # Where each lies: the file, by its number in the task, and the byte of a line or the number of a row in it.
+    places: npt.NDArray[np.int64]
     # Whether the task holds no more.
     is_last: bool
 
@@ -30,13 +33,21 @@ class Piece(NamedTuple):
 class DocumentReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
     """Reads a group of files into one batch, or, where they are too large for that, into one after the other.
 
-    A subclass knows the format.
+    A subclass knows the format. With ``rows_are_places`` a document's source row is its byte (or row) in its file,
+    which is the same whatever is read together with it, instead of its number among the documents of the task.
     """
 
     # Which read_kwargs the format knows; None: whatever its library takes.
     known_read_kwargs: ClassVar[tuple[str, ...] | None] = ("storage_options",)
 
-    def __init__(self, fields: Sequence[str] | None = None, read_kwargs: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        fields: Sequence[str] | None = None,
+        read_kwargs: dict[str, Any] | None = None,
+        *,
+        rows_are_places: bool = False,
+    ) -> None:
+        self.rows_are_places = rows_are_places
         self.fields = list(fields) if fields is not None else None
         self.read_kwargs = dict(read_kwargs or {})
         for key in self.read_kwargs:
@@ -57,12 +68,30 @@ class DocumentReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
         if first is None:
             return None
         if first.is_last:
-            return _batch(task, first.documents, 0)
-        return _batches(task, first, pieces)
+            return self._batch(task, first, 0)
+        return self._batches(task, first, pieces)
 
     def is_fanout_stage(self) -> bool:
         """Say no: a piece goes on in the worker that read it, because a block costs more to move than to filter."""
         return False
+
+    def _batches(self, task: FileGroupTask, first: Piece, others: Iterator[Piece]) -> Iterator[DocumentBatch]:
+        piece: Piece | None = first
+        del first  # nothing here may hold a block that has been given out
+        count = 0
+        while piece is not None:
+            batch = self._batch(task, piece, count)
+            count += batch.num_items
+            piece = None
+            yield batch
+            del batch
+            piece = next(others, None)
+
+    def _batch(self, task: FileGroupTask, piece: Piece, already: int) -> DocumentBatch:
+        batch = DocumentBatch(task.dataset_name, piece.documents)
+        numbers = np.arange(already, already + batch.num_items, dtype=np.int64)
+        batch.source_rows = piece.places if self.rows_are_places else numbers
+        return batch
 
     @property
     def storage_options(self) -> dict[str, Any] | None:
@@ -75,23 +104,9 @@ class DocumentReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
         return ["data"], list(self.fields or [])
 
 
-def _batches(task: FileGroupTask, first: Piece, others: Iterator[Piece]) -> Iterator[DocumentBatch]:
-    piece: Piece | None = first
-    del first  # nothing here may hold a block that has been given out
-    count = 0
-    while piece is not None:
-        batch = _batch(task, piece.documents, count)
-        count += batch.num_items
-        piece = None
-        yield batch
-        del batch
-        piece = next(others, None)
-
-
-def _batch(task: FileGroupTask, documents: LazyRows | pa.Table, already: int) -> DocumentBatch:
-    batch = DocumentBatch(task.dataset_name, documents)
-    batch.source_rows = np.arange(already, already + batch.num_items, dtype=np.int64)
-    return batch
+def places(file: int, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return places in one file of a task."""
+    return positions + (file << PLACE_BITS)
 
 
 class DocumentReader(CompositeStage[EmptyTask, DocumentBatch]):

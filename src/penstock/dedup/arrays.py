@@ -1,0 +1,27 @@
+"""Arrays in files: written whole, and looked at without being read where the file lies on this machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.storage.atomic import atomic_write
+from penstock.storage.filesystem import filesystem_of, is_local, open_stored
+
+
+def save_array(path: str, array: npt.NDArray[Any]) -> None:
+    """Write an array."""
+    with atomic_write(path) as stream:
+        np.save(stream, array, allow_pickle=False)
+
+
+def load_array(path: str) -> npt.NDArray[Any]:
+    """Open an array; one on this machine is mapped, and costs memory only as far as it is looked at."""
+    filesystem, name = filesystem_of(path)
+    if is_local(filesystem):
+        return np.load(name, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
+    with open_stored(path) as stream:
+        loaded: npt.NDArray[Any] = np.load(stream, allow_pickle=False)
+    return loaded

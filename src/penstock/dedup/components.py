@@ -1,0 +1,69 @@
+"""Candidates that hang together, directly or through others: what has to be compared in one place.
+
+A component is no verdict: it may be a chain whose ends have nothing in common. It only says that nobody outside of it
+has to be compared with anybody inside.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.core.files import FileGroupTask
+from penstock.core.stage import ProcessingStage
+from penstock.dedup.arrays import load_array, save_array
+from penstock.dedup.phases import exists, files_of
+from penstock.dedup.shuffle import write_records
+from penstock.kernels.union import connect
+
+PAIR_RECORD = np.dtype([("component", np.int64), ("better", np.int64), ("worse", np.int64)])
+Ids = npt.NDArray[np.int64]
+
+
+class ConnectCandidates(ProcessingStage[FileGroupTask, FileGroupTask]):
+    """Numbers the components, and sorts the pairs into partitions by component.
+
+    It holds two numbers for every document that has a candidate, and the pairs of one file at a time.
+    """
+
+    name = "connect_candidates"
+
+    def __init__(self, folder: str, partitions: int) -> None:
+        self.folder = folder
+        self.partitions = partitions
+
+    def process(self, task: FileGroupTask) -> FileGroupTask:
+        """Connect all pairs."""
+        files, _ = files_of(task)
+        done = f"{self.folder}/components.npy"
+        if not exists(done):
+            documents = _documents(files)
+            components = np.arange(len(documents))
+            for file in files:
+                connect(components, _positions(documents, load_array(file)))
+            for number, file in enumerate(files):
+                pairs = load_array(file)
+                records = np.empty(len(pairs), dtype=PAIR_RECORD)
+                records["better"], records["worse"] = pairs[:, 0], pairs[:, 1]
+                records["component"] = components[np.searchsorted(documents, pairs[:, 0])]
+                partition = partition_of_component(records["component"], self.partitions)
+                write_records(f"{self.folder}/pairs/{number}.run", records, partition, self.partitions)
+            save_array(f"{self.folder}/documents.npy", documents)
+            save_array(done, components)
+        return FileGroupTask(task.dataset_name, [f"{self.folder}/pairs/{number}.run" for number in range(len(files))])
+
+
+def partition_of_component(components: Ids, partitions: int) -> Ids:
+    """Return the partition of each component, spread evenly."""
+    return (components * 0x9E3779B1 % (1 << 31)) % partitions
+
+
+def _documents(files: list[str]) -> Ids:
+    documents = np.zeros(0, dtype=np.int64)
+    for file in files:
+        documents = np.union1d(documents, load_array(file))
+    return documents
+
+
+def _positions(documents: Ids, pairs: Ids) -> Ids:
+    return np.searchsorted(documents, pairs)

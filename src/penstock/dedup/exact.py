@@ -1,0 +1,117 @@
+"""Exact duplicates: documents whose texts have the same hash, found partition by partition; the first one stays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.compute as pc
+
+from penstock.core.documents import DocumentBatch
+from penstock.core.files import FileGroupTask
+from penstock.core.stage import ProcessingStage, Spec
+from penstock.dedup.keep import KeepPolicy
+from penstock.dedup.normalise import texts_of
+from penstock.dedup.phases import exists, file_name, files_of
+from penstock.dedup.places import FileTable
+from penstock.dedup.removed import Removed, measured, write_removed
+from penstock.dedup.shuffle import Records, read_records, read_span, write_records
+from penstock.dedup.urls import normalised_urls
+from penstock.kernels.text_hash import text_hashes
+
+EXACT_RECORD = np.dtype([("low", np.uint64), ("high", np.uint64), ("rank", np.float64), ("document", np.int64)])
+
+
+class HashTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
+    """Writes the hash of every text down, with the document it belongs to."""
+
+    name = "hash_texts"
+
+    def __init__(
+        self,
+        folder: str,
+        table: FileTable,
+        partitions: int,
+        text_field: str = "text",
+        *,
+        normalize_text: bool = False,
+        urls: bool = False,
+        keep: KeepPolicy | None = None,
+    ) -> None:
+        self.folder = folder
+        self.table = table
+        self.partitions = partitions
+        self.text_field = text_field
+        self.normalize_text = normalize_text
+        # Whether the texts are addresses; documents without one are all different.
+        self.urls = urls
+        self.keep = keep or KeepPolicy()
+
+    def inputs(self) -> Spec:
+        """Return the text column."""
+        return ["data"], [self.text_field]
+
+    def process(self, task: DocumentBatch) -> FileGroupTask:
+        """Hash the texts of a batch."""
+        name = f"{file_name([task])}.run"
+        path = f"{self.folder}/{name}"
+        column, documents = task.column(self.text_field), self.table.ids(task)
+        if not exists(path):
+            texts = normalised_urls(column) if self.urls else texts_of(column, normalise=self.normalize_text)
+            records = exact_records(text_hashes(texts), self.keep.ranks(task, column), documents)
+            if self.urls:
+                records = records[pc.not_equal(texts, "").to_numpy()]
+            write_records(path, records, partition_of(records["high"], self.partitions), self.partitions)
+        return FileGroupTask(task.dataset_name, [name], _metadata={"counts": self.table.counts(documents)})
+
+
+class FindExactDuplicates(ProcessingStage[FileGroupTask, FileGroupTask]):
+    """Finds the documents of one partition that are there more than once."""
+
+    name = "find_exact_duplicates"
+
+    def __init__(self, folder: str, hashed: str, partitions: int, known: Sequence[str] = ()) -> None:
+        self.folder = folder
+        self.hashed = hashed
+        self.partitions = partitions
+        # Files of an index: what is in them stays, and what is the same goes.
+        self.known = list(known)
+
+    def process(self, task: FileGroupTask) -> FileGroupTask:
+        """Compare hashes."""
+        names, partition = files_of(task)
+        files = [f"{self.hashed}/{name}" for name in names]
+        path = f"{self.folder}/part.{partition}.parquet"
+        if not exists(path):
+            records = read_records(files, partition, EXACT_RECORD)
+            known = read_span(self.known, partition, self.partitions, EXACT_RECORD)
+            known = known[partition_of(known["high"], self.partitions) == partition]
+            write_removed(path, exact_duplicates(np.concatenate([records, known])))
+        return FileGroupTask(task.dataset_name, [path])
+
+
+def exact_records(
+    hashes: npt.NDArray[np.uint64], ranks: npt.NDArray[np.float64], documents: npt.NDArray[np.int64]
+) -> Records:
+    """Put what has to be known of every document into one array."""
+    records = np.empty(len(hashes), dtype=EXACT_RECORD)
+    records["low"], records["high"], records["rank"], records["document"] = hashes[:, 1], hashes[:, 0], ranks, documents
+    return records
+
+
+def exact_duplicates(records: Records) -> Removed:
+    """Return, of every text that is there more than once, all documents but the one that stays."""
+    order = np.lexsort((records["document"], records["rank"], records["low"], records["high"]))
+    records = records[order]
+    is_first = np.ones(len(records), dtype=np.bool_)
+    is_first[1:] = (records["high"][1:] != records["high"][:-1]) | (records["low"][1:] != records["low"][:-1])
+    first_of = np.maximum.accumulate(np.where(is_first, np.arange(len(records)), 0))
+    twins = ~is_first
+    documents = records["document"]
+    return measured(documents[twins], documents[first_of[twins]], np.ones(int(twins.sum())))
+
+
+def partition_of(hashes: npt.NDArray[np.uint64], partitions: int) -> npt.NDArray[np.int64]:
+    """Return the partition of each hash: its upper bits, spread evenly over any number of partitions."""
+    return ((hashes >> np.uint64(32)) * np.uint64(partitions) >> np.uint64(32)).astype(np.int64)

@@ -1,0 +1,195 @@
+"""Exact deduplication as a workflow: documents with the same text, of which one stays."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from math import ceil
+from typing import Any, ClassVar
+
+from penstock.core.executor import Executor
+from penstock.core.pipeline import Pipeline
+from penstock.core.sizes import human_bytes
+from penstock.core.stage import ProcessingStage
+from penstock.core.task import Task
+from penstock.core.workflow import WorkflowBase, WorkflowRunResult
+from penstock.dedup.exact import EXACT_RECORD, FindExactDuplicates, HashTexts
+from penstock.dedup.index import EXACT, AddToIndex, Index, PublishIndex
+from penstock.dedup.inputs import Extent, Input, writer
+from penstock.dedup.keep import parse_keep
+from penstock.dedup.outcome import Conclude
+from penstock.dedup.phases import EachFile, Phase
+from penstock.dedup.removal import RemoveDocuments
+from penstock.dedup.workplace import Workplace, digest_of, memory_and_workers
+from penstock.errors import InputError
+
+# Measured: a record is held about so many times while a partition is sorted.
+_TIMES_RECORD = 5
+_FEWEST_PARTITIONS = 4
+
+
+class ExactDeduplicationWorkflow(WorkflowBase):
+    """Finds documents with the same text, and removes all of them but one if asked to.
+
+    Texts are compared by a 128-bit hash; with ``normalize_text`` after Unicode composition, lower case and single
+    spaces. ``keep`` is as for the fuzzy workflow, "first" by default. Written: ``<output_path>/ExactDuplicateIds`` (id,
+    kept id, similarity 1), ``exact_id_generator.json`` (which id is which document), with ``perform_removal`` also
+    ``deduplicated/``. With ``index_path`` documents that earlier runs with the same index kept count as well, and those
+    that stay are added to it.
+    """
+
+    kind: ClassVar[str] = "exact"
+
+    def __init__(
+        self,
+        output_path: str,
+        input_path: str | Sequence[str] | None = None,
+        input_filetype: str = "parquet",
+        input_blocksize: int | str | None = None,
+        identification_batchsize: int = 1,
+        input_file_extensions: Sequence[str] | None = None,
+        read_kwargs: dict[str, Any] | None = None,
+        write_kwargs: dict[str, Any] | None = None,
+        assign_id: bool = True,
+        id_field: str | None = None,
+        text_field: str = "text",
+        normalize_text: bool = False,
+        perform_removal: bool = False,
+        total_nparts: int | None = None,
+        rmm_pool_size: int | str | None = None,
+        spill_memory_limit: int | str | None = None,
+        env_vars: dict[str, Any] | None = None,
+        use_async_memory: bool = True,
+        *,
+        index_path: str | None = None,
+        keep: str | Sequence[str] = "first",
+        memory_budget: int | str | None = None,
+        cache_path: str | None = None,
+        output_filetype: str | None = None,
+        show_progress: bool = True,
+    ) -> None:
+        self.output_path = output_path.rstrip("/")
+        self.cache_path = (cache_path or f"{self.output_path}/_penstock/dedup").rstrip("/")
+        self.input = Input(input_path, input_filetype, input_blocksize, input_file_extensions, read_kwargs)
+        self.write_kwargs = dict(write_kwargs or {})
+        self.text_field = text_field
+        self.normalize_text = normalize_text
+        self.perform_removal = perform_removal
+        self.total_nparts = total_nparts
+        self.index_path = index_path
+        self.keep = parse_keep(keep)
+        self.memory_budget = memory_budget
+        self.output_filetype = output_filetype or input_filetype
+        self.show_progress = show_progress
+        # Accepted so that scripts need no change: documents are known by their place, whatever ids they bring, and
+        # there is no memory of a GPU nor a cluster to be set up.
+        self.ignored = (
+            identification_batchsize,
+            assign_id,
+            id_field,
+            rmm_pool_size,
+            spill_memory_limit,
+            env_vars,
+            use_async_memory,
+        )
+
+    def run(
+        self, executor: Executor | None = None, initial_tasks: Sequence[Task[Any]] | None = None
+    ) -> WorkflowRunResult:
+        """Find the duplicates, and remove them if asked to; ``initial_tasks`` name files in place of ``input_path``."""
+        started = time.monotonic()
+        source = self.input.or_tasks(initial_tasks, type(self).__name__)
+        extent = source.look()
+        index, generation = self._index(extent)
+        table = replace(extent.table, indexed=index.file_names if index else ())
+        known = [part.name for part in index.generations] if index else None
+        place = Workplace(self.cache_path, {"files": extent.files, "index": known, **self._parameters()})
+        parts = self._partitions(extent, place)
+        table.save(f"{self.output_path}/{self.kind}_id_generator.json")
+        fields = [self.text_field, *([self.keep.column] if self.keep.column else [])]
+        hashed, removed = f"{place.folder}/hashed", f"{place.folder}/removed.npy"
+        stages: list[ProcessingStage[Any, Any]] = [
+            *source.stages(fields),
+            HashTexts(
+                hashed,
+                table,
+                parts,
+                self.text_field,
+                normalize_text=self.normalize_text,
+                urls=self.kind == "url",
+                keep=self.keep,
+            ),
+            Phase("all_hashed", hashed, parts),
+            FindExactDuplicates(f"{place.folder}/found", hashed, parts, index.runs(EXACT) if index else []),
+            Phase("all_found", f"{place.folder}/found", 1),
+            Conclude(f"{self.output_path}/{self.kind.title()}DuplicateIds", removed, hashed, table),
+        ]
+        if index is not None:
+            stages += [
+                EachFile("each_hashed_file", hashed),
+                AddToIndex(index, generation, hashed, removed, parts),
+                Phase("all_indexed", f"{place.folder}/indexed", 1),
+                PublishIndex(index, generation, table),
+            ]
+        if self.perform_removal:
+            stages += [
+                *source.again("removal"),
+                RemoveDocuments(removed, table),
+                # Its own folder: what an earlier run with other parameters left there must not be taken for this one's.
+                writer(
+                    self.output_filetype,
+                    f"{self.output_path}/deduplicated",
+                    write_kwargs=self.write_kwargs,
+                    mode="overwrite",
+                ),
+            ]
+        tasks = Pipeline(f"{self.kind} deduplication", stages=stages).run(executor)
+        result = WorkflowRunResult(f"{self.kind}_deduplication")
+        result.add_pipeline_tasks(f"{self.kind}_deduplication", tasks)
+        result.extend_metadata(place.outcome())
+        result.add_metadata("total_time", time.monotonic() - started)
+        result.add_metadata("id_generator_path", f"{self.output_path}/{self.kind}_id_generator.json")
+        place.clear()
+        return result
+
+    def _index(self, extent: Extent) -> tuple[Index | None, str]:
+        """Return what is known from earlier runs, without this one, and the name of what this one adds."""
+        settings = {"kind": self.kind, "normalize_text": self.normalize_text}
+        generation = digest_of({"files": extent.files, **settings})
+        if self.index_path is None:
+            return None, generation
+        return Index.open(self.index_path, settings).before(generation), generation
+
+    def _partitions(self, extent: Extent, place: Workplace) -> int:
+        """Return into how many partitions hashes are cut: what the user chose if it fits, or what fits; and say so."""
+        budget, workers = memory_and_workers(self.memory_budget)
+        records, per_worker = extent.documents * EXACT_RECORD.itemsize, max(1, budget // (2 * workers))
+        needed = max(_FEWEST_PARTITIONS, ceil(records * _TIMES_RECORD / per_worker))
+        parts = place.plan({"partitions": self.total_nparts or needed})["partitions"]
+        held = records * _TIMES_RECORD // parts
+        words = (
+            f"{extent.documents:,} documents x {EXACT_RECORD.itemsize} bytes = {human_bytes(records)} of hashes on "
+            f"disk in {parts} partitions, {human_bytes(held)} held by a worker (sorting: x {_TIMES_RECORD}); "
+            f"memory_budget {human_bytes(budget)} for {workers} workers"
+        )
+        if held > per_worker:
+            raise InputError(
+                f"total_nparts={parts} does not fit: {words}, half of it {human_bytes(per_worker)} each. "
+                f"Take {needed}, or leave it out."
+            )
+        if self.show_progress:
+            text = human_bytes(extent.text_bytes)
+            print(f"{self.kind.title()} deduplication of {text} of text: about {words}", file=sys.stderr)
+        return parts
+
+    def _parameters(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "text_field": self.text_field,
+            "normalize_text": self.normalize_text,
+            "partitions": self.total_nparts,
+            "keep": asdict(self.keep),
+            "blocksize": self.input.blocksize,
+        }

@@ -1,0 +1,295 @@
+"""Fuzzy deduplication as a workflow: documents that are nearly the same, found by MinHash and verified one by one."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from penstock.core.executor import Executor
+from penstock.core.pipeline import Pipeline
+from penstock.core.stage import ProcessingStage
+from penstock.core.task import Task
+from penstock.core.workflow import WorkflowBase, WorkflowRunResult
+from penstock.dedup.arithmetic import Arithmetic
+from penstock.dedup.candidates import FindCandidates
+from penstock.dedup.components import ConnectCandidates
+from penstock.dedup.estimate import CompareSignatures, GatherSignatures
+from penstock.dedup.exact import FindExactDuplicates
+from penstock.dedup.index import BANDS, EXACT, SIGNATURES, AddToIndex, Index, PublishIndex
+from penstock.dedup.inputs import Extent, Input, writer
+from penstock.dedup.keep import parse_keep
+from penstock.dedup.outcome import Conclude, ListTwins
+from penstock.dedup.phases import LISTING, EachFile, Phase
+from penstock.dedup.places import FileTable
+from penstock.dedup.removal import RemoveDocuments
+from penstock.dedup.signing import Banding, SignTexts, round_name
+from penstock.dedup.verify import CompareCandidates, GatherTexts
+from penstock.dedup.workplace import Workplace, digest_of, memory_and_workers
+from penstock.kernels.shingles import Shingling
+from penstock.kernels.signing import choose_device
+
+Stage = ProcessingStage[Any, Any]
+_VERIFY = ("shingles", "signature")
+
+
+class FuzzyDeduplicationWorkflow(WorkflowBase):
+    """Finds documents that are nearly the same as another, and removes them if asked to.
+
+    Candidates are pairs that share a band of their MinHash signatures. A candidate goes only if the share of shingles
+    it has in common with a document that stays, counted exactly, is at least ``similarity_threshold``. ``keep`` says
+    which document of several stays: "first", "longest", "best:COLUMN", or a list of parts of file names, the most
+    trusted first. ``word_ngrams`` makes shingles of words instead of ``char_ngrams`` characters. A source (folder) of
+    a thousand documents or more that would lose a larger share than ``max_removed_share`` stops the run.
+
+    ``verify="signature"`` estimates similarities from whole signatures, which is faster and marked in the table. With
+    ``index_path`` documents are also compared with those kept by earlier runs with the same index, by their signatures,
+    and those that stay are added to it.
+
+    Written: ``<output_path>/FuzzyDuplicateIds`` (id, kept id, similarity), ``fuzzy_id_generator.json`` (which id is
+    which document), with ``perform_removal`` also ``deduplicated/``. What lies in ``cache_path`` meanwhile is removed
+    at the end; after a crash the next run goes on from it.
+    """
+
+    def __init__(
+        self,
+        cache_path: str,
+        output_path: str,
+        input_path: str | Sequence[str] | None = None,
+        input_filetype: str = "parquet",
+        input_blocksize: int | str | None = None,
+        input_file_extensions: Sequence[str] | None = None,
+        read_kwargs: dict[str, Any] | None = None,
+        write_kwargs: dict[str, Any] | None = None,
+        text_field: str = "text",
+        perform_removal: bool = False,
+        seed: int = 42,
+        char_ngrams: int = 24,
+        num_bands: int = 20,
+        minhashes_per_band: int = 13,
+        use_64_bit_hash: bool = False,
+        normalize_text: bool = False,
+        bands_per_iteration: int | None = None,
+        lsh_num_output_partitions: int | None = None,
+        lsh_rmm_pool_size: int | str | None = None,
+        lsh_spill_memory_limit: int | str | None = None,
+        env_vars: dict[str, Any] | None = None,
+        use_async_memory: bool = True,
+        *,
+        word_ngrams: int | None = None,
+        similarity_threshold: float = 0.8,
+        verify: str = "shingles",
+        index_path: str | None = None,
+        keep: str | Sequence[str] = "first",
+        max_removed_share: float = 0.95,
+        device: str = "auto",
+        memory_budget: int | str | None = None,
+        output_filetype: str | None = None,
+        show_progress: bool = True,
+    ) -> None:
+        if not 0 < similarity_threshold <= 1:
+            raise ValueError(f"similarity_threshold={similarity_threshold}; it is a share, above 0 and at most 1.")
+        if verify not in _VERIFY:
+            raise ValueError(f"verify={verify!r}; it is one of {', '.join(_VERIFY)}.")
+        if bands_per_iteration is not None and not 1 <= bands_per_iteration <= num_bands:
+            raise ValueError(f"bands_per_iteration={bands_per_iteration}; it is between 1 and num_bands={num_bands}.")
+        self.cache_path = cache_path.rstrip("/")
+        self.output_path = output_path.rstrip("/")
+        self.input = Input(input_path, input_filetype, input_blocksize, input_file_extensions, read_kwargs)
+        self.write_kwargs = dict(write_kwargs or {})
+        self.text_field = text_field
+        self.perform_removal = perform_removal
+        self.shingling = Shingling(word_ngrams, "word") if word_ngrams else Shingling(char_ngrams)
+        bits = 64 if use_64_bit_hash else 32
+        self.banding = Banding(num_bands, minhashes_per_band, bands_per_iteration or num_bands, seed, bits)
+        self.bands_per_iteration = bands_per_iteration
+        self.lsh_num_output_partitions = lsh_num_output_partitions
+        self.normalize_text = normalize_text
+        self.similarity_threshold = similarity_threshold
+        self.verify = verify
+        self.index_path = index_path
+        self.keep = parse_keep(keep)
+        self.max_removed_share = max_removed_share
+        self.device = choose_device(device, self.shingling)
+        self.memory_budget = memory_budget
+        self.output_filetype = output_filetype or input_filetype
+        self.show_progress = show_progress
+        # Settings of memory on a GPU and of a Ray cluster; accepted so that scripts need no change.
+        self.ignored = (lsh_rmm_pool_size, lsh_spill_memory_limit, env_vars, use_async_memory)
+
+    def run(
+        self, executor: Executor | None = None, initial_tasks: Sequence[Task[Any]] | None = None
+    ) -> WorkflowRunResult:
+        """Find the duplicates, and remove them if asked to; ``initial_tasks`` name files in place of ``input_path``."""
+        started = time.monotonic()
+        source = self.input.or_tasks(initial_tasks, type(self).__name__)
+        extent = source.look()
+        index, generation = self._index(extent)
+        known = [part.name for part in index.generations] if index else None
+        place = Workplace(self.cache_path, {"files": extent.files, "index": known, **self._parameters()})
+        arithmetic = self._arithmetic(extent, place, index)
+        table = replace(extent.table, indexed=index.file_names if index else ())
+        if self.show_progress:
+            print(arithmetic.describe(), file=sys.stderr)
+        extent.table.save(f"{self.output_path}/fuzzy_id_generator.json")
+        stages = self._stages(place.folder, arithmetic, table, source, index, generation)
+        tasks = Pipeline("fuzzy deduplication", stages=stages).run(executor)
+        result = WorkflowRunResult("fuzzy_deduplication")
+        result.add_pipeline_tasks("fuzzy_deduplication", tasks)
+        result.extend_metadata(place.outcome())
+        result.add_metadata("total_time", time.monotonic() - started)
+        result.add_metadata("id_generator_path", f"{self.output_path}/fuzzy_id_generator.json")
+        place.clear()
+        return result
+
+    def _index(self, extent: Extent) -> tuple[Index | None, str]:
+        """Return what is known from earlier runs, without this one, and the name of what this one adds."""
+        settings = {
+            "kind": "fuzzy",
+            "shingling": asdict(self.shingling),
+            "num_bands": self.banding.num_bands,
+            "minhashes_per_band": self.banding.minhashes_per_band,
+            "seed": self.banding.seed,
+            "bits": self.banding.bits,
+            "normalize_text": self.normalize_text,
+        }
+        generation = digest_of({"files": extent.files, **settings})
+        if self.index_path is None:
+            return None, generation
+        return Index.open(self.index_path, settings).before(generation), generation
+
+    def _arithmetic(self, extent: Extent, place: Workplace, index: Index | None) -> Arithmetic:
+        """Choose what the user did not: bands at a time and partitions, as they fit, or as an earlier run chose."""
+        budget, workers = memory_and_workers(self.memory_budget)
+        arithmetic = Arithmetic(
+            self.banding,
+            extent.documents,
+            extent.text_bytes,
+            budget,
+            workers,
+            index.documents if index else 0,
+            self.lsh_num_output_partitions,
+        )
+        if self.bands_per_iteration is None:
+            arithmetic = arithmetic.fitted()
+        arithmetic.check()
+        begun = place.plan(
+            {
+                "bands": arithmetic.banding.bands_per_iteration,
+                "partitions": arithmetic.partitions,
+                "text_partitions": arithmetic.text_partitions,
+            }
+        )
+        banding = replace(self.banding, bands_per_iteration=begun["bands"])
+        return replace(
+            arithmetic,
+            banding=banding,
+            chosen_partitions=begun["partitions"],
+            chosen_text_partitions=begun["text_partitions"],
+        )
+
+    def _parameters(self) -> dict[str, Any]:
+        """Return what decides about the result: another cache is used when any of it changes."""
+        return {
+            "shingling": asdict(self.shingling),
+            "banding": {**asdict(self.banding), "bands_per_iteration": self.bands_per_iteration},
+            "partitions": self.lsh_num_output_partitions,
+            "text_field": self.text_field,
+            "normalize_text": self.normalize_text,
+            "keep": asdict(self.keep),
+            "similarity_threshold": self.similarity_threshold,
+            "verify": self.verify,
+            "blocksize": self.input.blocksize,
+        }
+
+    def _stages(
+        self,
+        folder: str,
+        arithmetic: Arithmetic,
+        table: FileTable,
+        source: Input,
+        index: Index | None,
+        generation: str,
+    ) -> list[Stage]:
+        signed, exact, found = f"{folder}/signed", f"{folder}/exact", f"{folder}/candidates"
+        connected, compared, removed = f"{folder}/connected", f"{folder}/compared", f"{folder}/removed.npy"
+        banding, parts, text_parts = arithmetic.banding, arithmetic.partitions, arithmetic.text_partitions
+        rounds = [round_name(bands) for bands in banding.rounds()]
+        settings: dict[str, Any] = {"normalize_text": self.normalize_text, "keep": self.keep}
+        fields = [self.text_field, *([self.keep.column] if self.keep.column else [])]
+        by_signature = self.verify == "signature"
+        known_texts, known_bands, known_signatures = (
+            index.runs(kind) if index else [] for kind in (EXACT, BANDS, SIGNATURES)
+        )
+        stages: list[Stage] = [
+            *source.stages(fields),
+            SignTexts(
+                signed,
+                table,
+                parts,
+                self.shingling,
+                banding,
+                self.text_field,
+                device=self.device,
+                with_signatures=by_signature or index is not None,
+                **settings,
+            ),
+            Phase("all_signed", signed, parts),
+            FindExactDuplicates(exact, f"{signed}/exact", parts, known_texts),
+            Phase("all_exact_found", exact, 1),
+            ListTwins(f"{exact}/twins.npy"),
+            Phase("all_exact_listed", f"{exact}/list", parts * len(rounds)),
+            FindCandidates(signed, found, f"{exact}/twins.npy", rounds, parts, known_bands),
+            Phase("all_candidates_found", found, 1),
+            ConnectCandidates(connected, text_parts),
+        ]
+        pair_files = [f"{connected}/pairs/{number}.run" for number in range(parts * len(rounds))]
+        if by_signature or index is not None:
+            stages += [
+                EachFile("each_signature_file", signed, known_signatures, below="signatures/"),
+                GatherSignatures(connected, f"{folder}/signatures", text_parts, banding),
+                Phase("all_signatures_gathered", f"{folder}/signatures", text_parts),
+            ]
+        if by_signature:
+            stages.append(CompareSignatures(pair_files, compared, banding, self.similarity_threshold))
+        else:
+            signatures = f"{folder}/signatures/{LISTING}" if index is not None else None
+            stages += [
+                *source.again("gather", fields),
+                GatherTexts(connected, f"{folder}/gathered", table, text_parts, self.text_field, **settings),
+                Phase("all_gathered", f"{folder}/gathered", text_parts),
+                CompareCandidates(pair_files, compared, self.shingling, self.similarity_threshold, signatures, banding),
+            ]
+        stages += [
+            Phase("all_compared", compared, 1),
+            Conclude(
+                f"{self.output_path}/FuzzyDuplicateIds",
+                removed,
+                signed,
+                table,
+                self.max_removed_share,
+                f"{exact}/{LISTING}",
+            ),
+        ]
+        if index is not None:
+            stages += [
+                EachFile("each_signed_file", signed, below="exact/"),
+                AddToIndex(index, generation, signed, removed, parts, rounds),
+                Phase("all_indexed", f"{folder}/indexed", 1),
+                PublishIndex(index, generation, table),
+            ]
+        if self.perform_removal:
+            stages += [
+                *source.again("removal"),
+                RemoveDocuments(removed, table),
+                # Its own folder: what an earlier run with other parameters left there must not be taken for this one's.
+                writer(
+                    self.output_filetype,
+                    f"{self.output_path}/deduplicated",
+                    write_kwargs=self.write_kwargs,
+                    mode="overwrite",
+                ),
+            ]
+        return stages

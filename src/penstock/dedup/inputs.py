@@ -1,0 +1,127 @@
+"""What a workflow reads and writes: readers and writers by file type, and the list of files with their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from penstock.core.composite import expand
+from penstock.core.files import FileGroupTask, SizedFile
+from penstock.core.stage import ProcessingStage
+from penstock.core.task import Task
+from penstock.dedup.phases import Again
+from penstock.dedup.places import FileTable
+from penstock.storage.filesystem import open_input, open_stored
+from penstock.text.io.jsonl import JsonlReader, JsonlWriter
+from penstock.text.io.parquet import ParquetReader, ParquetWriter
+from penstock.text.io.partitioning import FilePartitioningStage
+from penstock.text.io.reader import DocumentReader, DocumentReaderStage
+from penstock.text.io.writer import DocumentWriter
+
+Stage = ProcessingStage[Any, Any]
+
+_READERS: dict[str, type[DocumentReader]] = {"parquet": ParquetReader, "jsonl": JsonlReader}
+_WRITERS: dict[str, type[DocumentWriter]] = {"parquet": ParquetWriter, "jsonl": JsonlWriter}
+# A compressed file holds about so much more text than it has bytes.
+_UNPACKED = {".gz": 4, ".zst": 4, ".bz2": 5, ".xz": 5, ".parquet": 4}
+# To tell about how many documents there are, so many files are looked into, so far.
+_FILES_LOOKED_INTO = 16
+_BYTES_LOOKED_AT = 1 << 18
+
+
+@dataclass(frozen=True)
+class Extent:
+    """What there is to read."""
+
+    table: FileTable
+    # Names and sizes: other ones are another input.
+    files: list[tuple[str, int]]
+    # About how much text, and how many documents.
+    text_bytes: int
+    documents: int
+
+
+@dataclass
+class Input:
+    """Files to read, as stages; each pass over them gets stages of its own."""
+
+    input_path: str | Sequence[str] | None
+    filetype: str = "parquet"
+    blocksize: int | str | None = None
+    file_extensions: Sequence[str] | None = None
+    read_kwargs: dict[str, Any] | None = None
+    files_per_partition: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown type at once."""
+        if self.filetype not in _READERS:
+            raise ValueError(f"input_filetype={self.filetype!r}; it is one of {', '.join(_READERS)}.")
+
+    def or_tasks(self, initial_tasks: Sequence[Task[Any]] | None, workflow: str) -> Input:
+        """Return this input, or the files some tasks name instead."""
+        if initial_tasks is not None:
+            files = [path for task in initial_tasks if isinstance(task, FileGroupTask) for path in task.data]
+            return replace(self, input_path=files)
+        if self.input_path is None:
+            raise ValueError(f"{workflow}: input_path is missing: files or folders to read.")
+        return self
+
+    def stages(self, fields: Sequence[str] | None = None) -> tuple[FilePartitioningStage, Stage]:
+        """Return the stage that lists and the stage that reads."""
+        assert self.input_path is not None
+        reader = _READERS[self.filetype](
+            list(self.input_path) if not isinstance(self.input_path, str) else self.input_path,
+            files_per_partition=self.files_per_partition,
+            blocksize=self.blocksize,
+            fields=fields,
+            read_kwargs=self.read_kwargs,
+            file_extensions=self.file_extensions,
+        )
+        partitioning, reading = expand([reader])
+        assert isinstance(partitioning, FilePartitioningStage)
+        assert isinstance(reading, DocumentReaderStage)
+        reading.rows_are_places = True
+        return partitioning, reading
+
+    def again(self, name: str, fields: Sequence[str] | None = None) -> tuple[Again, Stage]:
+        """Return the stages for another pass, which begins when all before it is done."""
+        listing, reading = self.stages(fields)
+        reading = reading.with_(name=f"{name}_documents")
+        reading.is_repetition = True
+        return Again(name, listing), reading
+
+    def look(self) -> Extent:
+        """Look at what there is to read: all names and sizes, and into a few of the files."""
+        files = self.stages()[0].source_files()
+        text_bytes = sum(map(_unpacked, files))
+        step = max(1, len(files) // _FILES_LOOKED_INTO)
+        seen_bytes = seen_documents = 0
+        for file in files[::step]:
+            documents, size = self._look_into(file)
+            seen_documents, seen_bytes = seen_documents + documents, seen_bytes + size
+        documents = max(1, text_bytes * seen_documents // max(1, seen_bytes))
+        return Extent(FileTable.of(files), [(file.name, file.size) for file in files], text_bytes, documents)
+
+    def _look_into(self, file: SizedFile) -> tuple[int, int]:
+        """Return how many documents there are in how many bytes of a file, or of its beginning."""
+        options = (self.read_kwargs or {}).get("storage_options")
+        if self.filetype == "parquet":
+            with open_stored(file.path, options) as stream:
+                return pq.ParquetFile(stream).metadata.num_rows, _unpacked(file)
+        with open_input(file.path, options) as stream:
+            beginning = stream.read(_BYTES_LOOKED_AT)
+        return beginning.count(b"\n"), len(beginning)
+
+
+def _unpacked(file: SizedFile) -> int:
+    return file.size * next((factor for ending, factor in _UNPACKED.items() if file.path.endswith(ending)), 1)
+
+
+def writer(filetype: str, path: str, **settings: Any) -> Stage:  # noqa: ANN401 - those of the writer
+    """Return a writer of some type."""
+    if filetype not in _WRITERS:
+        raise ValueError(f"output_filetype={filetype!r}; it is one of {', '.join(_WRITERS)}.")
+    return _WRITERS[filetype](path, **settings)

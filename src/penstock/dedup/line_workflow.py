@@ -1,0 +1,150 @@
+"""Deduplication of lines and paragraphs as a workflow: menus, notices and footers that many documents have."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from math import ceil
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from penstock.core.executor import Executor
+from penstock.core.pipeline import Pipeline
+from penstock.core.sizes import human_bytes
+from penstock.core.stage import ProcessingStage
+from penstock.core.task import Task
+from penstock.core.workflow import WorkflowBase, WorkflowRunResult
+from penstock.dedup.exact import EXACT_RECORD
+from penstock.dedup.inputs import Input, writer
+from penstock.dedup.keep import parse_keep
+from penstock.dedup.lines import CutPassages, FindCommonPassages, HashPassages
+from penstock.dedup.passages import SEPARATORS
+from penstock.dedup.phases import Phase
+from penstock.dedup.workplace import Workplace, memory_and_workers, remove_folder
+from penstock.storage.filesystem import filesystem_of
+
+_TIMES_RECORD = 5
+_FEWEST_PARTITIONS = 4
+# Lines of real pages are rarely shorter on average; more of them only means more partitions than needed.
+_MEAN_PASSAGE_BYTES = {"line": 40, "paragraph": 200}
+
+
+class LineDeduplicationWorkflow(WorkflowBase):
+    """Cuts lines (or paragraphs) that are in more than ``max_documents`` documents out of all of them but one.
+
+    With ``within`` a line that a document has several times stays once in it. Only lines of ``min_characters`` or more
+    count, without the white space around them. A document of which nothing is left is dropped; everything else stays as
+    it was. Written: ``<output_path>/deduplicated``, and ``<output_path>/CutLines`` (or ``CutParagraphs``): what was cut
+    out of which document, why, and where it stays.
+    """
+
+    def __init__(
+        self,
+        output_path: str,
+        input_path: str | Sequence[str] | None = None,
+        input_filetype: str = "parquet",
+        input_blocksize: int | str | None = None,
+        *,
+        unit: str = "line",
+        max_documents: int = 5,
+        min_characters: int = 20,
+        within: bool = True,
+        text_field: str = "text",
+        keep: str | Sequence[str] = "first",
+        memory_budget: int | str | None = None,
+        cache_path: str | None = None,
+        output_filetype: str | None = None,
+        read_kwargs: dict[str, Any] | None = None,
+        write_kwargs: dict[str, Any] | None = None,
+        show_progress: bool = True,
+    ) -> None:
+        if unit not in SEPARATORS:
+            raise ValueError(f"unit={unit!r}; it is one of {', '.join(SEPARATORS)}.")
+        if max_documents < 1:
+            raise ValueError(f"max_documents={max_documents}; a line may be in 1 document at least.")
+        self.output_path = output_path.rstrip("/")
+        self.cache_path = (cache_path or f"{self.output_path}/_penstock/dedup").rstrip("/")
+        self.input = Input(input_path, input_filetype, input_blocksize, read_kwargs=read_kwargs)
+        self.unit = unit
+        self.max_documents = max_documents
+        self.min_characters = min_characters
+        self.within = within
+        self.text_field = text_field
+        self.keep = parse_keep(keep)
+        self.memory_budget = memory_budget
+        self.output_filetype = output_filetype or input_filetype
+        self.write_kwargs = dict(write_kwargs or {})
+        self.show_progress = show_progress
+
+    def run(
+        self, executor: Executor | None = None, initial_tasks: Sequence[Task[Any]] | None = None
+    ) -> WorkflowRunResult:
+        """Count, cut, write."""
+        started = time.monotonic()
+        source = self.input.or_tasks(initial_tasks, type(self).__name__)
+        extent = source.look()
+        place = Workplace(self.cache_path, {"files": extent.files, **self._parameters()})
+        budget, workers = memory_and_workers(self.memory_budget)
+        records = extent.text_bytes // _MEAN_PASSAGE_BYTES[self.unit] * EXACT_RECORD.itemsize
+        needed = max(_FEWEST_PARTITIONS, ceil(records * _TIMES_RECORD * 2 * workers / budget))
+        parts = place.plan({"partitions": needed})["partitions"]
+        if self.show_progress:
+            text, size = human_bytes(extent.text_bytes), human_bytes(records)
+            print(
+                f"Deduplication of {self.unit}s in {text} of text: about {size} of hashes on disk in {parts} partitions; "
+                f"memory_budget {human_bytes(budget)} for {workers} workers",
+                file=sys.stderr,
+            )
+        hashed, common = f"{place.folder}/hashed", f"{place.folder}/common"
+        receipts = f"{self.output_path}/Cut{self.unit.title()}s"
+        remove_folder(receipts)  # all of them are written again, and those of other parameters are not ours
+        table, fields = extent.table, [self.text_field, *([self.keep.column] if self.keep.column else [])]
+        table.save(f"{self.output_path}/{self.unit}_id_generator.json")
+        stages: list[ProcessingStage[Any, Any]] = [
+            *source.stages(fields),
+            HashPassages(hashed, table, parts, self.text_field, self.unit, self.min_characters, self.keep),
+            Phase("all_hashed", hashed, parts),
+            FindCommonPassages(common, self.max_documents),
+            Phase("all_counted", common, 1),
+            *source.again("cut"),
+            CutPassages(
+                common, receipts, table, parts, self.text_field, self.unit, self.min_characters, within=self.within
+            ),
+            writer(
+                self.output_filetype,
+                f"{self.output_path}/deduplicated",
+                write_kwargs=self.write_kwargs,
+                mode="overwrite",
+            ),
+        ]
+        tasks = Pipeline(f"{self.unit} deduplication", stages=stages).run(executor)
+        result = WorkflowRunResult(f"{self.unit}_deduplication")
+        result.add_pipeline_tasks(f"{self.unit}_deduplication", tasks)
+        result.add_metadata("total_time", time.monotonic() - started)
+        result.add_metadata("receipts_path", receipts)
+        result.add_metadata("num_cut", _rows_in(receipts))
+        place.clear()
+        return result
+
+    def _parameters(self) -> dict[str, Any]:
+        return {
+            "unit": self.unit,
+            "max_documents": self.max_documents,
+            "min_characters": self.min_characters,
+            "text_field": self.text_field,
+            "keep": asdict(self.keep),
+            "blocksize": self.input.blocksize,
+        }
+
+
+def _rows_in(folder: str) -> int:
+    """Return how many receipts there are."""
+    filesystem, name = filesystem_of(folder)
+    rows = 0
+    for path in filesystem.glob(f"{name}/*.parquet"):
+        with filesystem.open(path, "rb") as stream:
+            rows += pq.ParquetFile(stream).metadata.num_rows
+    return rows

@@ -1,0 +1,207 @@
+"""Lines and paragraphs that many documents have: counted by their hashes, and cut everywhere but in one document."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from penstock.core.documents import DocumentBatch
+from penstock.core.files import FileGroupTask
+from penstock.core.stage import ProcessingStage, Spec
+from penstock.core.verdicts import Verdicts
+from penstock.core.worker_info import WorkerMetadata
+from penstock.dedup.arrays import load_array, save_array
+from penstock.dedup.exact import EXACT_RECORD, exact_records, partition_of
+from penstock.dedup.keep import KeepPolicy
+from penstock.dedup.passages import SEPARATORS, Passages, passages_of
+from penstock.dedup.phases import LISTING, exists, file_name, files_of, listed
+from penstock.dedup.places import ID_FIELD, FileTable, Ids
+from penstock.dedup.removed import FILE_FIELD, KEPT_FIELD
+from penstock.dedup.shuffle import Records, read_records, write_records
+from penstock.storage.atomic import atomic_write
+
+# A passage that too many documents have: its hash, in how many it is, and the one in which it stays.
+COMMON_RECORD = np.dtype([("high", np.uint64), ("low", np.uint64), ("documents", np.int64), ("kept", np.int64)])
+_LONGEST_EXCERPT = 200
+
+
+class HashPassages(ProcessingStage[DocumentBatch, FileGroupTask]):
+    """Writes the hash of every line or paragraph down, once for each document that has it."""
+
+    name = "hash_passages"
+
+    def __init__(
+        self,
+        folder: str,
+        table: FileTable,
+        partitions: int,
+        text_field: str,
+        unit: str,
+        shortest: int,
+        keep: KeepPolicy,
+    ) -> None:
+        self.folder = folder
+        self.table = table
+        self.partitions = partitions
+        self.text_field = text_field
+        self.unit = unit
+        self.shortest = shortest
+        self.keep = keep
+
+    def inputs(self) -> Spec:
+        """Return the text column."""
+        return ["data"], [self.text_field]
+
+    def process(self, task: DocumentBatch) -> FileGroupTask:
+        """Hash the passages of a batch."""
+        path = f"{self.folder}/{file_name([task])}.run"
+        documents = self.table.ids(task)
+        if not exists(path):
+            column = task.column(self.text_field)
+            passages = passages_of(column, self.unit, self.shortest)
+            chosen = passages.counts & passages.first_in_document()
+            rows = passages.rows[chosen]
+            records = exact_records(passages.hashes[chosen], self.keep.ranks(task, column)[rows], documents[rows])
+            write_records(path, records, partition_of(records["high"], self.partitions), self.partitions)
+        return FileGroupTask(task.dataset_name, [path], _metadata={"counts": self.table.counts(documents)})
+
+
+class FindCommonPassages(ProcessingStage[FileGroupTask, FileGroupTask]):
+    """Finds the passages of one partition that too many documents have."""
+
+    name = "find_common_passages"
+
+    def __init__(self, folder: str, max_documents: int) -> None:
+        self.folder = folder
+        self.max_documents = max_documents
+
+    def process(self, task: FileGroupTask) -> FileGroupTask:
+        """Count documents."""
+        files, partition = files_of(task)
+        path = f"{self.folder}/part.{partition:06}.npy"
+        if not exists(path):
+            save_array(path, common_passages(read_records(files, partition, EXACT_RECORD), self.max_documents))
+        return FileGroupTask(task.dataset_name, [path])
+
+
+def common_passages(records: Records, max_documents: int) -> Records:
+    """Return what is in more documents than allowed, in the order of the hashes."""
+    records = records[np.lexsort((records["document"], records["rank"], records["low"], records["high"]))]
+    is_first = np.ones(len(records), dtype=np.bool_)
+    is_first[1:] = (records["high"][1:] != records["high"][:-1]) | (records["low"][1:] != records["low"][:-1])
+    starts = np.flatnonzero(is_first)
+    counts = np.diff(np.append(starts, len(records)))
+    common = np.empty(len(starts), dtype=COMMON_RECORD)
+    common["documents"] = counts
+    for field, source in (("high", "high"), ("low", "low"), ("kept", "document")):
+        common[field] = records[source][starts]
+    chosen: Records = common[counts > max_documents]
+    return chosen
+
+
+class CutPassages(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Cuts passages out of documents, and writes down which, and why.
+
+    A document of which nothing is left is dropped; one from which nothing is cut goes through untouched.
+    """
+
+    name = "cut_passages"
+
+    def __init__(
+        self,
+        common: str,
+        receipts: str,
+        table: FileTable,
+        partitions: int,
+        text_field: str,
+        unit: str,
+        shortest: int,
+        *,
+        within: bool,
+    ) -> None:
+        self.common = common
+        self.receipts = receipts
+        self.table = table
+        self.partitions = partitions
+        self.text_field = text_field
+        self.unit = unit
+        self.shortest = shortest
+        self.within = within
+
+    def inputs(self) -> Spec:
+        """Return the text column."""
+        return ["data"], [self.text_field]
+
+    def outputs(self) -> Spec:
+        """Return the text column."""
+        return ["data"], [self.text_field]
+
+    def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
+        """Forget what an earlier run looked at."""
+        self._parts: list[Records] | None = None
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        """Cut."""
+        column = task.column(self.text_field)
+        passages = passages_of(column, self.unit, self.shortest)
+        documents, rows = self.table.ids(task), passages.rows
+        found = self._look_up(passages)
+        is_repeated = ~passages.first_in_document() & passages.counts & self.within
+        is_common = passages.counts & (found["documents"] > 0) & (found["kept"] != documents[rows])
+        cut = is_repeated | is_common
+        if not cut.any():
+            return task
+        self._write_receipts(task, passages, cut, found, documents[rows])
+        changed = np.unique(rows[cut])
+        texts = pc.replace_with_mask(
+            pc.fill_null(column.cast(pa.large_string()), "").combine_chunks(),
+            pa.array(np.isin(np.arange(len(documents)), changed)),
+            passages.joined(~cut, SEPARATORS[self.unit], changed),
+        )
+        stays = np.ones(len(documents), dtype=np.bool_)
+        stays[changed] = pc.not_equal(pc.utf8_trim_whitespace(texts), "").to_numpy(zero_copy_only=False)[changed]
+        if task.source_rows is not None:
+            self.record(Verdicts(self.name, task.source_rows, stays))
+        self._log_metric("passages_cut", float(cut.sum()))
+        return task.with_columns({self.text_field: texts}).select(np.flatnonzero(stays))
+
+    def _look_up(self, passages: Passages) -> Records:
+        """Return for each passage what is known if it is common, or zeros."""
+        if self._parts is None:
+            self._parts = [load_array(path) for path in sorted(listed(f"{self.common}/{LISTING}")["files"])]
+            self._highs = [np.ascontiguousarray(part["high"]) for part in self._parts]
+        found = np.zeros(len(passages.hashes), dtype=COMMON_RECORD)
+        partition = partition_of(passages.hashes[:, 0], self.partitions)
+        for number in np.unique(partition).tolist():
+            common = self._parts[number]
+            places = np.flatnonzero(partition == number)
+            high, low = passages.hashes[places, 0], passages.hashes[places, 1]
+            at = np.searchsorted(self._highs[number], high)
+            # Hashes with the same upper half and another lower one lie side by side; there are hardly ever two.
+            for step in range(2):
+                here = np.minimum(at + step, len(common) - 1)
+                if len(common):
+                    same = (common["high"][here] == high) & (common["low"][here] == low)
+                    found[places[same]] = common[here[same]]
+        return found
+
+    def _write_receipts(
+        self, task: DocumentBatch, passages: Passages, cut: npt.NDArray[np.bool_], found: Records, documents: Ids
+    ) -> None:
+        common = (found["documents"] > 0) & (found["kept"] != documents)
+        why = np.where(common, "in many documents", "repeated in the document")
+        receipts = pa.table(
+            {
+                ID_FIELD: documents[cut],
+                FILE_FIELD: self.table.names_of(documents[cut]),
+                "passage": pc.utf8_slice_codeunits(passages.texts.filter(pa.array(cut)), 0, _LONGEST_EXCERPT),
+                "reason": why[cut],
+                "documents": np.where(common, found["documents"], 1)[cut],
+                KEPT_FIELD: np.where(common, found["kept"], documents)[cut],
+            }
+        )
+        with atomic_write(f"{self.receipts}/{file_name([task])}.parquet") as stream:
+            pq.write_table(receipts, stream)

@@ -1,0 +1,23 @@
+"""Texts that differ only in form are the same text: Unicode, case and white space set to one form before comparing."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def normalised(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return texts in Unicode's composed form, in lower case, with single spaces.
+
+    >>> normalised(pa.chunked_array([["Cafe\\u0301  au\\tLait\\n"]])).to_pylist()
+    ['café au lait']
+    """
+    composed = pc.utf8_normalize(texts.cast(pa.large_string()), form="NFC")
+    spaced = pc.replace_substring_regex(pc.utf8_lower(composed), r"[\s\p{Z}]+", " ")
+    return pc.utf8_trim_whitespace(spaced)
+
+
+def texts_of(column: pa.ChunkedArray, *, normalise: bool) -> pa.ChunkedArray:
+    """Return a text column to compare, null documents as empty ones."""
+    texts = pc.fill_null(column.cast(pa.large_string()), "")
+    return normalised(texts) if normalise else texts

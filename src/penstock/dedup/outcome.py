@@ -1,0 +1,132 @@
+"""What a search for duplicates comes to: documents to remove, or an alarm if a source would lose too many."""
+
+from __future__ import annotations
+
+import json
+from pathlib import PurePosixPath
+
+import numpy as np
+
+from penstock.core.files import FileGroupTask
+from penstock.core.stage import ProcessingStage
+from penstock.dedup.arrays import save_array
+from penstock.dedup.phases import LISTING, files_of, listed
+from penstock.dedup.places import FileTable
+from penstock.dedup.removed import Removed, joined, read_removed, rows_of, write_removed
+from penstock.dedup.workplace import OUTCOME
+from penstock.errors import PenstockError
+from penstock.storage.atomic import atomic_write
+
+# A source of fewer documents may lose all of them without anybody being alarmed.
+_TOO_FEW_TO_ALARM = 1000
+# Rows of the table of removed documents that go into one file.
+_ROWS_PER_PART = 5_000_000
+
+
+class DuplicateAlarmError(PenstockError):
+    """A source would lose more of its documents than is plausible."""
+
+
+class ListTwins(ProcessingStage[FileGroupTask, FileGroupTask]):
+    """Puts the ids of all exact duplicates into one list, in order, for others to look up."""
+
+    name = "list_exact_duplicates"
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def process(self, task: FileGroupTask) -> FileGroupTask:
+        """Write the list."""
+        files, _ = files_of(task)
+        save_array(self.path, np.sort(read_removed(files).documents))
+        return FileGroupTask(task.dataset_name, [self.path])
+
+
+class Conclude(ProcessingStage[FileGroupTask, FileGroupTask]):
+    """Writes the table of removed documents, after a look at how much each source would lose."""
+
+    name = "conclude"
+
+    def __init__(
+        self,
+        folder: str,
+        removed_list: str,
+        signed: str,
+        table: FileTable,
+        max_removed_share: float = 1.0,
+        exact_parts: str | None = None,
+    ) -> None:
+        self.folder = folder
+        self.removed_list = removed_list
+        self.signed = signed
+        self.table = table
+        self.max_removed_share = max_removed_share
+        # The listing of exact duplicates that were found before, if they are not what the task names.
+        self.exact_parts = exact_parts
+
+    def process(self, task: FileGroupTask) -> FileGroupTask:
+        """Put everything together."""
+        files, _ = files_of(task)
+        found = read_removed(files)
+        exact = found if self.exact_parts is None else read_removed(listed(self.exact_parts)["files"])
+        removed = found if self.exact_parts is None else with_exact(found, exact)
+        removed = rows_of(removed, np.argsort(removed.documents))
+        count = len(removed.documents)
+        parts = []
+        for number, start in enumerate(range(0, max(1, count), _ROWS_PER_PART)):
+            part = rows_of(removed, slice(start, start + _ROWS_PER_PART))
+            parts.append(f"{self.folder}/part.{number}.parquet")
+            write_removed(parts[-1], part, (self.table.names_of(part.documents), self.table.names_of(part.kept)))
+        # The table can be looked at when this raises; what is removed is only what is on the list.
+        documents = self._look_at_sources(removed)
+        save_array(self.removed_list, removed.documents)
+        write_outcome(
+            self.removed_list,
+            {"num_documents": documents, "num_duplicates": count, "num_exact_duplicates": len(exact.documents)},
+        )
+        return FileGroupTask(task.dataset_name, parts)
+
+    def _look_at_sources(self, removed: Removed) -> int:
+        """Raise if a source, which is a folder of files, would lose more than it may; else count the documents."""
+        totals: dict[str, int] = {}
+        losses: dict[str, int] = {}
+        counts = listed(f"{self.signed}/{LISTING}")["counts"]["documents"]
+        lost = dict(zip(*np.unique(self.table.file_of(removed.documents), return_counts=True), strict=True))
+        for file, count in counts.items():
+            source = str(PurePosixPath(self.table.names[int(file)]).parent)
+            totals[source] = totals.get(source, 0) + count
+            losses[source] = losses.get(source, 0) + int(lost.get(int(file), 0))
+        for source, total in totals.items():
+            share = losses[source] / total
+            if total >= _TOO_FEW_TO_ALARM and share > self.max_removed_share:
+                raise DuplicateAlarmError(
+                    f"source '{source}' would lose {losses[source]:,} of its {total:,} documents ({share:.1%}), more "
+                    f"than max_removed_share={self.max_removed_share:g} allows. Nothing was removed. Look at the "
+                    f"pairs in {self.folder}; if they are right, run again with max_removed_share=1."
+                )
+        return sum(totals.values())
+
+
+def write_outcome(removed_list: str, numbers: dict[str, int]) -> None:
+    """Write the numbers of a run down, beside the list of removed documents."""
+    with atomic_write(f"{removed_list.rpartition('/')[0]}/{OUTCOME}") as stream:
+        stream.write(json.dumps(numbers).encode())
+
+
+def with_exact(fuzzy: Removed, exact: Removed) -> Removed:
+    """Add exact duplicates: whose twin goes itself, goes for the one that stays instead of it.
+
+    >>> from penstock.dedup.removed import measured
+    >>> one, two = np.array([1]), np.array([2])
+    >>> with_exact(measured(two, one, np.array([0.9])), measured(np.array([5]), two, np.ones(1)))[1:3]
+    (array([1, 1]), array([0.9, 0.9]))
+    """
+    if not len(fuzzy.documents):
+        return exact
+    order = np.argsort(fuzzy.documents)
+    gone = fuzzy.documents[order]
+    places = np.minimum(np.searchsorted(gone, exact.kept), len(gone) - 1)
+    passed_on = gone[places] == exact.kept
+    twins = rows_of(fuzzy, order[places])
+    instead = [np.where(passed_on, twin, own) for twin, own in zip(twins[1:], exact[1:], strict=True)]
+    return joined([fuzzy, Removed(exact.documents, *instead)])

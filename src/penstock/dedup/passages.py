@@ -1,0 +1,65 @@
+"""Lines and paragraphs: a document taken apart into them, their hashes, and the document without some of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.kernels.text_hash import text_hashes
+
+SEPARATORS = {"line": "\n", "paragraph": "\n\n"}
+
+
+@dataclass(frozen=True)
+class Passages:
+    """The lines or paragraphs of some documents, one after the other."""
+
+    texts: pa.Array
+    # Where the passages of each document begin, and the end of the last.
+    borders: npt.NDArray[np.int64]
+    # Hash of each without the white space around it, and whether it is long enough to be looked at.
+    hashes: npt.NDArray[np.uint64]
+    counts: npt.NDArray[np.bool_]
+
+    @property
+    def rows(self) -> npt.NDArray[np.int64]:
+        """The document each belongs to."""
+        return np.repeat(np.arange(len(self.borders) - 1), np.diff(self.borders))
+
+    def first_in_document(self) -> npt.NDArray[np.bool_]:
+        """Tell which are not a repetition of one in the same document."""
+        order = np.lexsort((np.arange(len(self.hashes)), self.hashes[:, 1], self.hashes[:, 0], self.rows))
+        same = (self.rows[order][1:] == self.rows[order][:-1]) & (
+            self.hashes[order][1:] == self.hashes[order][:-1]
+        ).all(1)
+        first = np.ones(len(order), dtype=np.bool_)
+        first[order[1:][same]] = False
+        return first
+
+    def joined(self, stays: npt.NDArray[np.bool_], separator: str, rows: npt.NDArray[np.int64]) -> pa.Array:
+        """Return some of the documents again, without the passages that do not stay."""
+        sizes = np.bincount(self.rows[stays], minlength=len(self.borders) - 1)
+        chosen = np.isin(self.rows, rows) & stays
+        borders = np.concatenate([[0], np.cumsum(sizes[rows])])
+        parts = pa.LargeListArray.from_arrays(pa.array(borders, pa.int64()), self.texts.filter(pa.array(chosen)))
+        return pc.binary_join(parts, pa.scalar(separator, pa.large_string()))
+
+
+def passages_of(texts: pa.ChunkedArray, unit: str, shortest: int) -> Passages:
+    """Take documents apart.
+
+    >>> apart = passages_of(pa.chunked_array([["a title\\nsome line\\n", None]]), "line", 5)
+    >>> apart.texts.to_pylist(), apart.borders.tolist(), apart.counts.tolist()
+    (['a title', 'some line', '', ''], [0, 3, 4], [True, True, False, False])
+    """
+    whole = pc.fill_null(texts.cast(pa.large_string()), "").combine_chunks()
+    lists = pc.split_pattern(whole, SEPARATORS[unit])
+    flat = lists.flatten()
+    borders = np.concatenate([[0], np.cumsum(pc.list_value_length(lists).to_numpy(zero_copy_only=False))])
+    trimmed = pc.utf8_trim_whitespace(flat)
+    counts = pc.greater_equal(pc.utf8_length(trimmed), shortest).to_numpy(zero_copy_only=False)
+    return Passages(flat, borders.astype(np.int64), text_hashes(trimmed), counts)

@@ -1,0 +1,130 @@
+"""Phases of a deduplication: what all tasks of one have written is handed to the next, as names."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.core.files import FileGroupTask
+from penstock.core.resources import Resources
+from penstock.core.stage import ProcessingStage
+from penstock.core.task import EmptyTask, Task
+from penstock.storage.atomic import atomic_write
+from penstock.storage.filesystem import filesystem_of, open_stored
+
+LISTING = "files.json"
+# All there are: a phase begins when the one before it has ended.
+_ALL = 1_000_000_000
+
+
+class Phase(ProcessingStage[Task[Any], FileGroupTask]):
+    """Waits for everything in front of it, writes down which files that made, and begins the next phase.
+
+    The next phase gets one task per partition, which names the list and the number of the partition.
+    """
+
+    is_barrier = True
+    batch_size = _ALL
+    resources = Resources(cpus=0.5)
+
+    def __init__(self, name: str, folder: str, partitions: int) -> None:
+        self.name = name
+        self.folder = folder
+        self.partitions = partitions
+
+    def num_workers(self) -> int:
+        """One list is enough."""
+        return 1
+
+    def process_batch(self, tasks: list[Task[Any]]) -> list[FileGroupTask]:
+        """Write the list, and return a task per partition."""
+        files = [path for task in tasks if isinstance(task, FileGroupTask) for path in task.data]
+        manifest = f"{self.folder}/{LISTING}"
+        with atomic_write(manifest) as stream:
+            stream.write(json.dumps({"files": files, "counts": _added_up(tasks)}).encode())
+        return [
+            FileGroupTask(self.name, [manifest], reader_config={"partition": number})
+            for number in range(self.partitions)
+        ]
+
+
+class Again(ProcessingStage[Task[Any], FileGroupTask]):
+    """Waits for everything in front of it, and then reads the input again from its beginning."""
+
+    is_barrier = True
+    begins_anew = True
+    batch_size = _ALL
+    resources = Resources(cpus=0.5)
+
+    def __init__(self, name: str, partitioning: ProcessingStage[EmptyTask, FileGroupTask]) -> None:
+        self.name = name
+        self.partitioning = partitioning
+
+    def num_workers(self) -> int:
+        """One listing is enough."""
+        return 1
+
+    def fit_to(self, memory_per_worker: float, memory_budget: int | None = None) -> None:
+        """Read in blocks of the size that the first reading has."""
+        self.partitioning.fit_to(memory_per_worker, memory_budget)
+
+    def process_batch(self, tasks: list[Task[Any]]) -> list[FileGroupTask]:
+        """List the input again; what came in is only a sign that it is time."""
+        listed = self.partitioning.process(EmptyTask())
+        assert isinstance(listed, list)
+        return listed
+
+
+class EachFile(ProcessingStage[FileGroupTask, FileGroupTask]):
+    """Makes a task of every file that an earlier phase wrote, and of some others."""
+
+    resources = Resources(cpus=0.5)
+
+    def __init__(self, name: str, folder: str, others: Sequence[str] = (), below: str = "") -> None:
+        self.name = name
+        self.folder = folder
+        self.others = list(others)
+        # Where in the folder the files are meant.
+        self.below = below
+
+    def process(self, task: FileGroupTask) -> list[FileGroupTask]:
+        """List them."""
+        own = [f"{self.folder}/{self.below}{file}" for file in listed(f"{self.folder}/{LISTING}")["files"]]
+        return [FileGroupTask(self.name, [path]) for path in [*own, *self.others]]
+
+
+def files_of(task: FileGroupTask) -> tuple[list[str], int]:
+    """Return the files a phase is to look at, and the partition of them."""
+    [manifest] = task.data
+    return listed(manifest)["files"], int(task.reader_config["partition"])
+
+
+def listed(manifest: str) -> dict[str, Any]:
+    """Return what a phase wrote down: the files that were made, and counts."""
+    with open_stored(manifest) as stream:
+        found: dict[str, Any] = json.loads(stream.read())
+    return found
+
+
+def _added_up(tasks: Sequence[Task[Any]]) -> dict[str, Any]:
+    """Add up what the tasks counted: documents per file, bytes of text."""
+    documents: Counter[str] = Counter()
+    text_bytes = 0
+    for counts in (task._metadata.get("counts", {}) for task in tasks):
+        documents.update({str(file): count for file, count in counts.get("documents", {}).items()})
+        text_bytes += counts.get("text_bytes", 0)
+    return {"documents": documents, "text_bytes": text_bytes}
+
+
+def file_name(tasks: Sequence[Task[Any]]) -> str:
+    """Return a name for what is made of some tasks: the same whenever it is made again."""
+    return hashlib.sha256("|".join(task.task_id for task in tasks).encode()).hexdigest()[:16]
+
+
+def exists(path: str) -> bool:
+    """Tell whether a file was written; files appear whole, so then it need not be written again."""
+    filesystem, name = filesystem_of(path)
+    return bool(filesystem.exists(name))

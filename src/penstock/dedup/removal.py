@@ -1,0 +1,88 @@
+"""Removing documents that were found to be duplicates, whatever they are read together with this time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.core.documents import DocumentBatch
+from penstock.core.stage import ProcessingStage, Spec
+from penstock.core.verdicts import Verdicts
+from penstock.core.worker_info import WorkerMetadata
+from penstock.dedup.arrays import load_array
+from penstock.dedup.places import FileTable, Ids
+from penstock.errors import InputError
+
+
+class RemoveDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Drops the documents of a list; everything else goes through untouched."""
+
+    name = "remove_duplicates"
+
+    def __init__(self, removed_list: str, table: FileTable) -> None:
+        self.removed_list = removed_list
+        self.table = table
+
+    def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
+        """Forget what an earlier run looked at."""
+        self._removed: Ids | None = None
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        """Drop what is on the list."""
+        if self._removed is None:
+            self._removed = load_array(self.removed_list)
+        stays = ~is_among(self.table.ids(task), self._removed)
+        assert task.source_rows is not None
+        self.record(Verdicts(self.name, task.source_rows, stays))
+        return task if stays.all() else task.select(np.flatnonzero(stays))
+
+
+class RemoveByColumn(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Drops the documents whose id, in a column of their own, is on a list."""
+
+    name = "remove_duplicates"
+
+    def __init__(self, removed_list: str, id_field: str) -> None:
+        self.removed_list = removed_list
+        self.id_field = id_field
+
+    def inputs(self) -> Spec:
+        """Return the id column."""
+        return ["data"], [self.id_field]
+
+    def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
+        """Forget what an earlier run looked at."""
+        self._removed: npt.NDArray[Any] | None = None
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        """Drop what is on the list."""
+        if self._removed is None:
+            self._removed = load_array(self.removed_list)
+        stays = ~is_among(self._ids(task.column(self.id_field), self._removed), self._removed)
+        if task.source_rows is not None:
+            self.record(Verdicts(self.name, task.source_rows, stays))
+        return task if stays.all() else task.select(np.flatnonzero(stays))
+
+    def _ids(self, column: pa.ChunkedArray, removed: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the ids, of the type those on the list have: "00123" is not 123."""
+        are_numbers = removed.dtype.kind in "iu"
+        if are_numbers != pa.types.is_integer(column.type) and len(removed):
+            raise InputError(
+                f"stage '{self.name}': column '{self.id_field}' holds {column.type}, the list of ids to remove "
+                f"{removed.dtype if are_numbers else 'text'}. Name the column that the ids come from, or convert one."
+            )
+        # A document without an id is on no list.
+        ids: npt.NDArray[Any] = pc.fill_null(column, -1 if are_numbers else "").to_numpy(zero_copy_only=False)
+        return ids if are_numbers else ids.astype(np.str_)
+
+
+def is_among(ids: npt.NDArray[Any], sorted_ids: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Tell which ids are in a sorted list, looking only at the parts of it that matter."""
+    if not len(sorted_ids):
+        return np.zeros(len(ids), dtype=np.bool_)
+    places = np.minimum(np.searchsorted(sorted_ids, ids), len(sorted_ids) - 1)
+    return np.asarray(sorted_ids[places] == ids)

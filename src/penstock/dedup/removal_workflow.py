@@ -1,0 +1,116 @@
+"""Removal as a workflow of its own: a list of ids found earlier, and the data they were found in, read in any way."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from penstock.core.executor import Executor
+from penstock.core.pipeline import Pipeline
+from penstock.core.task import Task
+from penstock.core.workflow import WorkflowBase, WorkflowRunResult
+from penstock.dedup.arrays import save_array
+from penstock.dedup.inputs import Input, writer
+from penstock.dedup.places import ID_FIELD, FileTable
+from penstock.dedup.removal import RemoveByColumn, RemoveDocuments
+from penstock.dedup.removed import KEPT_FIELD
+from penstock.dedup.workplace import Workplace
+from penstock.errors import InputError
+from penstock.storage.filesystem import list_files, open_stored
+
+
+class TextDuplicatesRemovalWorkflow(WorkflowBase):
+    """Removes documents by id from the data they were found in.
+
+    With ``id_generator_path`` (the JSON file a deduplication wrote) documents are known by their places, so it does not
+    matter in what blocks, groups or order they are read now. Without, ``id_field`` names the column with their ids.
+    """
+
+    def __init__(
+        self,
+        input_path: str | Sequence[str],
+        ids_to_remove_path: str,
+        output_path: str,
+        input_filetype: str = "parquet",
+        input_fields: Sequence[str] | None = None,
+        id_field: str = ID_FIELD,
+        input_files_per_partition: int | None = None,
+        input_blocksize: int | str | None = None,
+        input_file_extensions: Sequence[str] | None = None,
+        input_kwargs: dict[str, Any] | None = None,
+        duplicate_id_field: str | None = None,
+        id_generator_path: str | None = None,
+        output_filetype: str | None = None,
+        output_kwargs: dict[str, Any] | None = None,
+        output_fields: Sequence[str] | None = None,
+        output_mode: str | None = None,
+    ) -> None:
+        self.input = Input(
+            input_path, input_filetype, input_blocksize, input_file_extensions, input_kwargs, input_files_per_partition
+        )
+        self.ids_to_remove_path = ids_to_remove_path
+        self.output_path = output_path.rstrip("/")
+        self.input_fields = input_fields
+        self.id_field = id_field
+        self.duplicate_id_field = duplicate_id_field
+        self.id_generator_path = id_generator_path
+        self.output_filetype = output_filetype or input_filetype
+        self.output_kwargs = dict(output_kwargs or {})
+        self.output_fields = output_fields
+        self.output_mode = output_mode or "ignore"
+
+    def run(
+        self, executor: Executor | None = None, initial_tasks: Sequence[Task[Any]] | None = None
+    ) -> WorkflowRunResult:
+        """Read, remove, write."""
+        started = time.monotonic()
+        place = Workplace(f"{self.output_path}/_penstock/removal", {"ids": self.ids_to_remove_path})
+        removed = f"{place.folder}/removed.npy"
+        source = self.input.or_tasks(initial_tasks, type(self).__name__)
+        listing, reading = source.stages(self.input_fields)
+        ids = self._ids()
+        save_array(removed, ids)
+        remove: RemoveDocuments | RemoveByColumn
+        if self.id_generator_path is not None:
+            remove = RemoveDocuments(removed, FileTable.load(self.id_generator_path, listing.source_files()))
+        else:
+            remove = RemoveByColumn(removed, self.id_field)
+        stages = [
+            listing,
+            reading,
+            remove,
+            writer(
+                self.output_filetype,
+                self.output_path,
+                write_kwargs=self.output_kwargs,
+                fields=self.output_fields,
+                mode=self.output_mode,
+            ),
+        ]
+        tasks = Pipeline("removal of duplicates", stages=stages).run(executor)
+        result = WorkflowRunResult("text_duplicates_removal")
+        result.add_pipeline_tasks("removal", tasks)
+        result.add_metadata("num_duplicates_removed", len(ids))
+        result.add_metadata("total_time", time.monotonic() - started)
+        place.clear()
+        return result
+
+    def _ids(self) -> Any:  # noqa: ANN401 - numbers or texts, in an array
+        """Read the ids to remove, in order, each once."""
+        found = []
+        for file in list_files(self.ids_to_remove_path, (".parquet",)):
+            with open_stored(file.path) as stream:
+                table = pq.read_table(stream)
+            name = self.duplicate_id_field or next(n for n in table.column_names if n != KEPT_FIELD)
+            if name not in table.column_names:
+                raise InputError(
+                    f"{file.path}: no column '{name}' with ids to remove; it has {', '.join(table.column_names)}. "
+                    "Set duplicate_id_field."
+                )
+            values = table[name].to_numpy(zero_copy_only=False)
+            found.append(values if values.dtype.kind in "iu" else values.astype(np.str_))
+        return np.unique(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)

@@ -1,0 +1,86 @@
+"""Moving records to where their like are, through files.
+
+Every task writes a file that is cut into partitions, and whoever works on a partition reads its part of all of them.
+Nothing passes through the driver, and nobody holds more than a partition.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from penstock.storage.atomic import atomic_write
+from penstock.storage.filesystem import open_stored
+
+Records = npt.NDArray[np.void]
+_COUNT = struct.Struct("<q")
+
+
+def write_records(path: str, records: Records, partition: npt.NDArray[np.integer], count: int) -> None:
+    """Write records so that those of one partition lie together, in the order they came in."""
+    order = np.argsort(partition, kind="stable")
+    borders = np.searchsorted(partition[order], np.arange(count + 1)).astype(np.int64) * records.itemsize
+    with atomic_write(path) as stream:
+        stream.write(_COUNT.pack(count))
+        stream.write(borders.tobytes())
+        stream.write(np.ascontiguousarray(records[order]).tobytes())
+
+
+def read_records(paths: Iterable[str], partition: int, dtype: np.dtype[np.void]) -> Records:
+    """Read one partition of many files."""
+    parts = [np.frombuffer(part, dtype=dtype) for part in _parts(paths, partition) if part]
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=dtype)
+
+
+def read_span(paths: Iterable[str], partition: int, partitions: int, dtype: np.dtype[np.void]) -> Records:
+    """Read what may belong to a partition of files that were cut into another number of them, by ranges of hashes."""
+    parts = []
+    for path in paths:
+        with open_stored(path) as stream:
+            (count,) = _COUNT.unpack(stream.read(_COUNT.size))
+            borders = np.frombuffer(stream.read(8 * (count + 1)), dtype=np.int64)
+            start, stop = borders[partition * count // partitions], borders[-(-(partition + 1) * count // partitions)]
+            stream.seek(_COUNT.size + 8 * (count + 1) + int(start))
+            parts.append(np.frombuffer(stream.read(int(stop - start)), dtype=dtype))
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=dtype)
+
+
+def write_tables(path: str, tables: Sequence[pa.Table | None]) -> None:
+    """Write one table per partition; None where there is nothing."""
+    parts = [_serialised(table) if table is not None else b"" for table in tables]
+    with atomic_write(path) as stream:
+        stream.write(_COUNT.pack(len(parts)))
+        stream.write(np.cumsum([0, *map(len, parts)], dtype=np.int64).tobytes())
+        for part in parts:
+            stream.write(part)
+
+
+def read_tables(paths: Iterable[str], partition: int) -> Iterator[pa.Table]:
+    """Read the tables of one partition."""
+    for part in _parts(paths, partition):
+        if part:
+            with pa.ipc.open_stream(part) as reader:
+                yield reader.read_all()
+
+
+def _serialised(table: pa.Table) -> bytes:
+    buffer = io.BytesIO()
+    with pa.ipc.new_stream(buffer, table.schema) as writer:
+        writer.write_table(table)
+    return buffer.getvalue()
+
+
+def _parts(paths: Iterable[str], partition: int) -> Iterator[bytes]:
+    for path in paths:
+        with open_stored(path) as stream:
+            (count,) = _COUNT.unpack(stream.read(_COUNT.size))
+            header = _COUNT.size + 8 * (count + 1)
+            stream.seek(_COUNT.size + 8 * partition)
+            start, stop = struct.unpack("<qq", stream.read(16))
+            stream.seek(header + start)
+            yield stream.read(stop - start)

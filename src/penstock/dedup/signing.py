@@ -1,0 +1,205 @@
+"""The first look at every document of a fuzzy deduplication: the hash of its text, and those of its MinHash bands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from penstock.core.documents import DocumentBatch
+from penstock.core.files import FileGroupTask
+from penstock.core.resources import Resources
+from penstock.core.stage import ProcessingStage, Spec
+from penstock.core.worker_info import WorkerMetadata
+from penstock.dedup.arrays import save_array
+from penstock.dedup.exact import exact_records, partition_of
+from penstock.dedup.keep import KeepPolicy
+from penstock.dedup.normalise import texts_of
+from penstock.dedup.phases import exists, file_name
+from penstock.dedup.places import FileTable
+from penstock.dedup.shuffle import write_records
+from penstock.kernels.minhash import band_hashes
+from penstock.kernels.shingles import Shingling
+from penstock.kernels.signing import Signer
+from penstock.kernels.text_hash import text_hashes
+
+BAND_RECORD = np.dtype([("hash", np.uint64), ("rank", np.float64), ("document", np.int64)])
+# How much a worker remembers of texts it has seen, so that a text that comes again is not taken apart again.
+_REMEMBERED_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class Banding:
+    """How signatures are cut into bands, and how many bands are looked at together."""
+
+    num_bands: int = 20
+    minhashes_per_band: int = 13
+    bands_per_iteration: int = 5
+    seed: int = 42
+    bits: int = 32
+
+    @property
+    def num_hashes(self) -> int:
+        """The numbers in a signature."""
+        return self.num_bands * self.minhashes_per_band
+
+    def rounds(self) -> Iterator[slice]:
+        """Return which bands are looked at together."""
+        for first in range(0, self.num_bands, self.bands_per_iteration):
+            yield slice(first, min(first + self.bands_per_iteration, self.num_bands))
+
+
+def signature_record(banding: Banding) -> np.dtype[np.void]:
+    """Return the form in which whole signatures are written down."""
+    word = np.uint32 if banding.bits == 32 else np.uint64
+    return np.dtype([("rank", np.float64), ("document", np.int64), ("signature", word, (banding.num_hashes,))])
+
+
+def round_name(bands: slice) -> str:
+    """Return the name of the folder for some bands, as users know it."""
+    return f"band_{bands.start}-band_{bands.stop}"
+
+
+class SignTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
+    """Writes hashes of every document down: of its text, and of each band of its signature.
+
+    A document too short for a single shingle has no bands: it is compared by its text alone.
+    """
+
+    name = "sign_texts"
+
+    def __init__(
+        self,
+        folder: str,
+        table: FileTable,
+        partitions: int,
+        shingling: Shingling,
+        banding: Banding,
+        text_field: str = "text",
+        *,
+        normalize_text: bool = False,
+        keep: KeepPolicy | None = None,
+        device: str = "cpu",
+        with_signatures: bool = False,
+    ) -> None:
+        self.folder = folder
+        self.table = table
+        self.partitions = partitions
+        self.shingling = shingling
+        self.banding = banding
+        self.text_field = text_field
+        self.normalize_text = normalize_text
+        self.keep = keep or KeepPolicy()
+        self.device = device
+        # Whether to write whole signatures down as well, to estimate similarities from.
+        self.with_signatures = with_signatures
+        if device == "cuda":
+            self.resources = Resources(cpus=1, gpus=1)
+
+    def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
+        """Prepare the permutations, on the device where they are needed."""
+        self._signer = Signer(
+            self.shingling, self.banding.num_hashes, self.banding.seed, self.banding.bits, self.device
+        )
+        self._seen = Seen(self.banding.num_bands)
+
+    def inputs(self) -> Spec:
+        """Return the text column."""
+        return ["data"], [self.text_field]
+
+    def process(self, task: DocumentBatch) -> FileGroupTask:
+        """Sign the texts of a batch."""
+        name = f"{file_name([task])}.run"
+        column = task.column(self.text_field)
+        documents = self.table.ids(task)
+        counts = {"text_bytes": int(column.nbytes), **self.table.counts(documents)}
+        done = f"{self.folder}/exact/{name}"
+        if not exists(done):
+            texts = texts_of(column, normalise=self.normalize_text)
+            hashes = text_hashes(texts)
+            ranks = self.keep.ranks(task, column)
+            if self.with_signatures:
+                bands, has_bands = self._write_signatures(f"signatures/{name}", texts, ranks, documents)
+            else:
+                bands, has_bands = self._bands(texts, hashes)
+            for part in self.banding.rounds():
+                self._write_bands(
+                    f"{round_name(part)}/{name}", bands[has_bands, part], ranks[has_bands], documents[has_bands]
+                )
+            # Last, because it says that all the others are there.
+            records = exact_records(hashes, ranks, documents)
+            write_records(done, records, partition_of(records["high"], self.partitions), self.partitions)
+        return FileGroupTask(task.dataset_name, [name], _metadata={"counts": counts})
+
+    def _bands(
+        self, texts: pa.ChunkedArray, hashes: npt.NDArray[np.uint64]
+    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+        """Return the band hashes of every text, and whether it has any; no text is taken apart twice."""
+        keys = list(map(tuple, hashes.tolist()))
+        new = self._seen.new_among(keys)
+        if new:
+            chosen = texts.take(pa.array(list(new.values()), pa.int64()))
+            signature, shingled = self._signer.signatures(chosen)
+            self._seen.learn(list(new), band_hashes(signature, self.banding.num_bands), shingled)
+        return self._seen.recall(keys)
+
+    def _write_signatures(
+        self,
+        name: str,
+        texts: pa.ChunkedArray,
+        ranks: npt.NDArray[np.float64],
+        documents: npt.NDArray[np.int64],
+    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+        signature, has_bands = self._signer.signatures(texts)
+        records = np.empty(int(has_bands.sum()), dtype=signature_record(self.banding))
+        records["rank"], records["document"] = ranks[has_bands], documents[has_bands]
+        records["signature"] = signature[has_bands]
+        save_array(f"{self.folder}/{name}", records)
+        return band_hashes(signature, self.banding.num_bands), has_bands
+
+    def _write_bands(
+        self,
+        name: str,
+        hashes: npt.NDArray[np.uint64],
+        ranks: npt.NDArray[np.float64],
+        documents: npt.NDArray[np.int64],
+    ) -> None:
+        bands = hashes.shape[1]
+        records = np.empty(hashes.size, dtype=BAND_RECORD)
+        records["hash"] = hashes.ravel()
+        records["rank"] = np.repeat(ranks, bands)
+        records["document"] = np.repeat(documents, bands)
+        path = f"{self.folder}/{name}"
+        write_records(path, records, partition_of(records["hash"], self.partitions), self.partitions)
+
+
+class Seen:
+    """The bands of texts a worker has met, forgotten all at once when there are too many."""
+
+    def __init__(self, bands: int) -> None:
+        self._most = _REMEMBERED_BYTES // (8 * bands + 200)
+        self._rows: dict[tuple[int, int], int] = {}
+        self._bands = np.zeros((0, bands), dtype=np.uint64)
+        self._shingled = np.zeros(0, dtype=np.bool_)
+
+    def new_among(self, keys: list[tuple[int, int]]) -> dict[tuple[int, int], int]:
+        """Return the texts not met before, each with a place where it stands."""
+        if len(self._rows) > self._most:
+            self.__init__(self._bands.shape[1])  # type: ignore[misc]
+        return {key: place for place, key in enumerate(keys) if key not in self._rows}
+
+    def learn(
+        self, keys: list[tuple[int, int]], bands: npt.NDArray[np.uint64], shingled: npt.NDArray[np.bool_]
+    ) -> None:
+        """Remember some texts."""
+        self._rows.update(zip(keys, range(len(self._bands), len(self._bands) + len(keys)), strict=True))
+        self._bands = np.concatenate([self._bands, bands])
+        self._shingled = np.concatenate([self._shingled, shingled])
+
+    def recall(self, keys: list[tuple[int, int]]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+        """Return what is known of texts that were met."""
+        rows = np.fromiter((self._rows[key] for key in keys), dtype=np.int64, count=len(keys))
+        return self._bands[rows], self._shingled[rows]

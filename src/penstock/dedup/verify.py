@@ -1,0 +1,154 @@
+"""Candidates compared by their texts, which are gathered where those they are compared with are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.core.documents import DocumentBatch
+from penstock.core.files import FileGroupTask
+from penstock.core.stage import ProcessingStage, Spec
+from penstock.core.worker_info import WorkerMetadata
+from penstock.dedup.arrays import load_array
+from penstock.dedup.components import PAIR_RECORD, partition_of_component
+from penstock.dedup.decision import Candidates, decide
+from penstock.dedup.estimate import gathered_record
+from penstock.dedup.evidence import Evidence, Signatures, Texts, TextsWhereThereAre
+from penstock.dedup.keep import KeepPolicy
+from penstock.dedup.normalise import texts_of
+from penstock.dedup.phases import exists, file_name, files_of, listed
+from penstock.dedup.places import FileTable, Ids
+from penstock.dedup.removed import Removed, nothing_removed, write_removed
+from penstock.dedup.shuffle import Records, read_records, read_tables, write_tables
+from penstock.dedup.signing import Banding
+from penstock.kernels.shingles import Shingling
+
+
+class GatherTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
+    """Writes the texts of candidates down where those they are to be compared with are."""
+
+    name = "gather_texts"
+
+    def __init__(
+        self,
+        connected: str,
+        folder: str,
+        table: FileTable,
+        partitions: int,
+        text_field: str = "text",
+        *,
+        normalize_text: bool = False,
+        keep: KeepPolicy | None = None,
+    ) -> None:
+        self.connected = connected
+        self.folder = folder
+        self.table = table
+        self.partitions = partitions
+        self.text_field = text_field
+        self.normalize_text = normalize_text
+        self.keep = keep or KeepPolicy()
+
+    def inputs(self) -> Spec:
+        """Return the text column."""
+        return ["data"], [self.text_field]
+
+    def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
+        """Forget what an earlier run looked at."""
+        self._candidates: tuple[Ids, Ids] | None = None
+
+    def process(self, task: DocumentBatch) -> FileGroupTask:
+        """Pick the candidates of a batch."""
+        nothing = FileGroupTask(task.dataset_name, [])
+        path = f"{self.folder}/{file_name([task])}.run"
+        if exists(path):
+            return FileGroupTask(task.dataset_name, [path])
+        if self._candidates is None:
+            self._candidates = (
+                load_array(f"{self.connected}/documents.npy"),
+                load_array(f"{self.connected}/components.npy"),
+            )
+        documents, components = self._candidates
+        if not len(documents):
+            return nothing
+        ids = self.table.ids(task)
+        places = np.minimum(np.searchsorted(documents, ids), len(documents) - 1)
+        chosen = np.flatnonzero(documents[places] == ids)
+        if not len(chosen):
+            return nothing
+        column = task.column(self.text_field)
+        texts = texts_of(column, normalise=self.normalize_text)
+        component = np.asarray(components[places[chosen]])
+        table = pa.table(
+            {
+                "component": component,
+                "rank": self.keep.ranks(task, column)[chosen],
+                "document": ids[chosen],
+                "text": texts.take(pa.array(chosen)),
+            }
+        )
+        partition = partition_of_component(component, self.partitions)
+        parts = [np.flatnonzero(partition == number) for number in range(self.partitions)]
+        write_tables(path, [table.take(pa.array(rows)) if len(rows) else None for rows in parts])
+        return FileGroupTask(task.dataset_name, [path])
+
+
+class CompareCandidates(ProcessingStage[FileGroupTask, FileGroupTask]):
+    """Measures the candidates of one partition, and decides which of them go.
+
+    Of documents known from an index there are only signatures, which were gathered before (``signatures`` lists them).
+    """
+
+    name = "compare_candidates"
+
+    def __init__(
+        self,
+        pair_files: Sequence[str],
+        folder: str,
+        shingling: Shingling,
+        similarity_threshold: float,
+        signatures: str | None = None,
+        banding: Banding | None = None,
+    ) -> None:
+        self.pair_files = list(pair_files)
+        self.folder = folder
+        self.shingling = shingling
+        self.similarity_threshold = similarity_threshold
+        self.signatures = signatures
+        self.banding = banding or Banding()
+
+    def process(self, task: FileGroupTask) -> FileGroupTask:
+        """Compare."""
+        files, partition = files_of(task)
+        path = f"{self.folder}/part.{partition}.parquet"
+        if not exists(path):
+            pairs = read_records(self.pair_files, partition, PAIR_RECORD)
+            tables = list(read_tables(files, partition))
+            write_removed(path, self._removed(pairs, tables, partition))
+        return FileGroupTask(task.dataset_name, [path])
+
+    def _removed(self, pairs: Records, tables: list[pa.Table], partition: int = 0) -> Removed:
+        if not len(pairs):
+            return nothing_removed()
+        table = pa.concat_tables(tables).combine_chunks()
+        candidates = Candidates(*(table[name].to_numpy() for name in ("component", "rank", "document")))
+        evidence: Evidence = Texts(table["text"], self.shingling)
+        if self.signatures is not None:
+            signed = read_records(listed(self.signatures)["files"], partition, gathered_record(self.banding))
+            candidates, evidence = with_indexed(candidates, evidence, signed)
+        return decide(pairs, candidates, evidence, self.similarity_threshold)
+
+
+def with_indexed(candidates: Candidates, texts: Evidence, signed: Records) -> tuple[Candidates, Evidence]:
+    """Add the documents that are known from an index, given the signatures of all."""
+    known = signed[signed["document"] < 0]
+    signed = signed[np.argsort(signed["document"])]
+    rows = np.searchsorted(signed["document"], candidates.documents)
+    signatures = np.concatenate([signed["signature"][rows], known["signature"]])
+    together = Candidates(
+        np.concatenate([candidates.components, known["component"]]),
+        np.concatenate([candidates.ranks, known["rank"]]),
+        np.concatenate([candidates.documents, known["document"]]),
+    )
+    return together, TextsWhereThereAre(texts, len(rows), Signatures(signatures))

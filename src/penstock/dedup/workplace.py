@@ -1,0 +1,71 @@
+"""Where a workflow keeps what it needs in between, and how much memory it may use."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import psutil
+
+from penstock.core.sizes import parse_bytes
+from penstock.dedup.phases import exists
+from penstock.storage.atomic import atomic_write
+from penstock.storage.filesystem import filesystem_of, open_stored
+
+OUTCOME = "outcome.json"
+_SHARE_OF_FREE_MEMORY = 0.4
+
+
+class Workplace:
+    """A folder for one input and one set of parameters: what is in it is whole, and right for them."""
+
+    def __init__(self, cache_path: str, parameters: dict[str, Any]) -> None:
+        self.folder = f"{cache_path}/{digest_of(parameters)}"
+
+    def plan(self, numbers: dict[str, int]) -> dict[str, int]:
+        """Return the numbers that this work was begun with; these, if it begins now.
+
+        What lies here is cut into so many partitions. A run that goes on with it must not think of another number,
+        because there is more memory free today.
+        """
+        path = f"{self.folder}/plan.json"
+        if exists(path):
+            with open_stored(path) as stream:
+                begun: dict[str, int] = json.loads(stream.read())
+            return begun
+        with atomic_write(path) as stream:
+            stream.write(json.dumps(numbers).encode())
+        return numbers
+
+    def outcome(self) -> dict[str, Any]:
+        """Return the numbers of a run that has ended; zeros if there was nothing to read."""
+        path = f"{self.folder}/{OUTCOME}"
+        if not exists(path):
+            return dict.fromkeys(("num_documents", "num_duplicates", "num_exact_duplicates"), 0)
+        with open_stored(path) as stream:
+            numbers: dict[str, Any] = json.loads(stream.read())
+        return numbers
+
+    def clear(self) -> None:
+        """Remove it: what was wanted has been written elsewhere."""
+        remove_folder(self.folder)
+
+
+def remove_folder(path: str) -> None:
+    """Remove a folder, if it is there."""
+    filesystem, name = filesystem_of(path)
+    if filesystem.exists(name):
+        filesystem.rm(name, recursive=True)
+
+
+def digest_of(parameters: dict[str, Any]) -> str:
+    """Return a name that follows from all of some parameters."""
+    return hashlib.sha256(json.dumps(parameters, sort_keys=True, default=str).encode()).hexdigest()[:12]
+
+
+def memory_and_workers(memory_budget: int | str | None) -> tuple[int, int]:
+    """Return the bytes that may be used, and by how many workers at the same time."""
+    budget = parse_bytes(memory_budget) if memory_budget is not None else None
+    free = int(psutil.virtual_memory().available * _SHARE_OF_FREE_MEMORY)
+    return budget or free, psutil.cpu_count() or 1

@@ -1,0 +1,171 @@
+"""The exact similarity of two texts: shingles in both over shingles in either.
+
+One text becomes a hash table; the other is looked up in it, and only what is not found goes into a table of its own.
+For texts that are nearly the same that is nearly nothing. A slot is chosen by the lower half of a 64-bit hash and
+holds the upper half, so that the table of a page stays in the cache; one shingle in a billion may be taken for another.
+
+Of a text larger than any book, every second, fourth, … shingle counts, chosen by its hash: the similarity is then an
+estimate, from millions of shingles, whose error is below a thousandth, and the tables stay as small as for a book.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.kernels.native import native
+from penstock.kernels.polynomial import Bytes, Hashes
+from penstock.kernels.shingles import Scratch, Shingling, char_windows, word_windows
+
+# An empty slot; a shingle whose hash says so counts as the next one.
+_NONE = np.uint32(0)
+_32 = np.uint64(32)
+# A text of more bytes is sampled.
+LARGEST_COUNTED = 1 << 24
+# Bits of a hash that choose the sample: neither those of the slot, in tables of that size, nor those of the key.
+_SAMPLED_FROM = 25
+
+Slots = npt.NDArray[np.uint32]
+
+
+@dataclass
+class ShingleSet:
+    """The shingles of a text, as a table with room to spare; ``marks`` remember which were met by which visitor."""
+
+    slots: Slots
+    marks: npt.NDArray[np.int32]
+    count: int
+    # Bits that are 0 in the hash of every shingle that counts.
+    sample: np.uint64
+    visits: int = 0
+
+    @property
+    def num_bytes(self) -> int:
+        """How much memory it takes."""
+        return self.slots.nbytes + self.marks.nbytes
+
+
+class Comparing:
+    """Measures similarities; keeps room for shingles, so one for each thread."""
+
+    def __init__(self, shingling: Shingling) -> None:
+        self._room = Scratch(shingling, np.uint64)
+        self._others: Slots = np.zeros(1 << 12, dtype=np.uint32)
+
+    def shingles(self, text: Bytes) -> ShingleSet:
+        """Take a text apart."""
+        room = self._room
+        halvings = _halvings(len(text))
+        sample = np.uint64((1 << halvings) - 1 << _SAMPLED_FROM)
+        most = _most_shingles(text, room.by_words)
+        slots: Slots = np.zeros(_table_size(most, halvings), dtype=np.uint32)
+        count = _fill(
+            text, room.width, room.by_words, room.powers, room.prefixes, room.words, room.hashes, sample, slots
+        )  # fmt: skip
+        return ShingleSet(slots, np.zeros(len(slots), dtype=np.int32), count, sample)
+
+    def similarity(self, first: ShingleSet, text: Bytes) -> float:
+        """Return the similarity of a text to one that was taken apart; 0 if neither has a shingle."""
+        room = self._room
+        first.visits += 1
+        halvings = int(first.sample >> np.uint64(_SAMPLED_FROM)).bit_length()
+        needed = _table_size(_most_shingles(text, room.by_words), halvings)
+        if len(self._others) < needed:
+            self._others = np.zeros(needed, dtype=np.uint32)
+        common, only_here = _compare(
+            text, room.width, room.by_words, room.powers, room.prefixes, room.words, room.hashes, first.sample,
+            first.slots, first.marks, first.visits, self._others[:needed],
+        )  # fmt: skip
+        either = first.count + only_here
+        return common / either if either else 0.0
+
+
+def is_sampled(text: Bytes) -> bool:
+    """Tell whether similarities to a text are estimated, because it is so large."""
+    return _halvings(len(text)) > 0
+
+
+def _halvings(size: int) -> int:
+    """Return how often the shingles of a text are halved."""
+    return (max(0, size - 1) // LARGEST_COUNTED).bit_length()
+
+
+def _table_size(most: int, halvings: int = 0) -> int:
+    # A sample of a thousand times as many is never a tenth larger than its share.
+    most = most if not halvings else int(1.1 * most / 2**halvings) + 1000
+    return max(16, 1 << (most * 3 // 2).bit_length())
+
+
+@native
+def _most_shingles(data: Bytes, by_words: bool) -> int:
+    """Return a number that there are not more shingles than."""
+    if not by_words:
+        return data.shape[0]
+    spaces = 0
+    for byte in data:  # every white space character has one of these bytes
+        spaces += byte <= 32 or byte >= 0x80
+    return min(spaces + 1, data.shape[0])
+
+
+@native
+def _find(slots: Slots, key: np.uint32, value: np.uint64) -> np.int64:
+    """Return the slot of a shingle, or the empty one where it belongs."""
+    last = slots.shape[0] - 1
+    at = np.int64(value & np.uint64(last))
+    while slots[at] != key and slots[at] != _NONE:
+        at = (at + 1) & last
+    return at
+
+
+@native
+def _fill(
+    data: Bytes, width: int, by_words: bool, powers: Hashes, prefixes: Hashes, words: Hashes, hashes: Hashes,
+    sample: np.uint64, slots: Slots,
+) -> int:  # fmt: skip
+    start, stop, held, found = 0, data.shape[0], 0, 0
+    shift = np.uint64(0)
+    while start < stop:
+        if by_words:
+            count, start, held = word_windows(data, start, stop, width, held, words, shift, hashes)
+        else:
+            count, start = char_windows(data, start, stop, width, powers, prefixes, shift, hashes)
+        for i in range(count):
+            if hashes[i] & sample:
+                continue
+            key = max(np.uint32(hashes[i] >> _32), np.uint32(1))
+            at = _find(slots, key, hashes[i])
+            found += slots[at] == _NONE
+            slots[at] = key
+    return found
+
+
+@native
+def _compare(
+    data: Bytes, width: int, by_words: bool, powers: Hashes, prefixes: Hashes, words: Hashes, hashes: Hashes,
+    sample: np.uint64, slots: Slots, marks: npt.NDArray[np.int32], visit: int, others: Slots,
+) -> tuple[int, int]:  # fmt: skip
+    start, stop, held = 0, data.shape[0], 0
+    common = only_here = 0
+    shift = np.uint64(0)
+    while start < stop:
+        if by_words:
+            count, start, held = word_windows(data, start, stop, width, held, words, shift, hashes)
+        else:
+            count, start = char_windows(data, start, stop, width, powers, prefixes, shift, hashes)
+        for i in range(count):
+            if hashes[i] & sample:
+                continue
+            key = max(np.uint32(hashes[i] >> _32), np.uint32(1))
+            at = _find(slots, key, hashes[i])
+            if slots[at] == key:
+                common += marks[at] != visit
+                marks[at] = visit
+                continue
+            at = _find(others, key, hashes[i])
+            only_here += others[at] == _NONE
+            others[at] = key
+    if only_here:
+        others[:] = _NONE
+    return common, only_here

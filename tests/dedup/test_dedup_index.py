@@ -1,0 +1,162 @@
+"""Crawl after crawl with one index: what was kept before is not read again, and not kept again.
+
+What is guaranteed: documents in the index never go, old files are not opened; of texts that are exactly the same, crawls
+one by one keep what one run over all of them keeps; of similar ones too, as far as the estimate from signatures (which
+is what the index has) and the count of shingles fall on the same side of the threshold.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from corpora import contents, edited, essay, ids, quiet, removed_rows, write_jsonl
+
+from penstock import StreamingExecutor
+from penstock.dedup import ExactDeduplicationWorkflow, FuzzyDeduplicationWorkflow
+from penstock.dedup.index import PublishIndex
+from penstock.dedup.places import INDEXED
+from penstock.errors import InputError, PenstockError
+
+# Each crawl has pages of its own, pages of the one before it word for word, and pages of the first with an edit.
+CRAWLS = {
+    number: [
+        *({"id": f"{number}-new{n}", "text": essay(100 * number + n)} for n in range(6)),
+        *({"id": f"{number}-same{n}", "text": essay(100 * (number - 1) + n)} for n in range(3)),
+        *({"id": f"{number}-edit{n}", "text": edited(essay(100 + n), number)} for n in range(3, 5)),
+        {"id": f"{number}-short", "text": "too short"},
+    ]
+    for number in (1, 2, 3)
+}
+
+
+def write_crawl(folder: Path, number: int) -> Path:
+    write_jsonl(folder / f"crawl{number}/a.jsonl", CRAWLS[number][:7])
+    write_jsonl(folder / f"crawl{number}/b.jsonl", CRAWLS[number][7:])
+    return folder / f"crawl{number}"
+
+
+def fuzzy(folder: Path, source: Any, output: str, **settings: Any) -> FuzzyDeduplicationWorkflow:
+    return FuzzyDeduplicationWorkflow(
+        str(folder / "cache"), str(folder / output), source, "jsonl",
+        perform_removal=True, show_progress=False, **settings,
+    )  # fmt: skip
+
+
+def exact(folder: Path, source: Any, output: str, **settings: Any) -> ExactDeduplicationWorkflow:
+    return ExactDeduplicationWorkflow(
+        str(folder / output), source, "jsonl", perform_removal=True, show_progress=False, **settings
+    )
+
+
+@pytest.mark.parametrize("make", [fuzzy, exact])
+@pytest.mark.parametrize("verify", ["shingles", "signature"])
+def test_crawls_one_by_one_keep_what_one_run_over_all_of_them_keeps(tmp_path: Path, make: Any, verify: str) -> None:
+    settings = {"verify": verify} if make is fuzzy else {}
+    paths = [str(write_crawl(tmp_path, number)) for number in (1, 2, 3)]
+    make(tmp_path, paths, "all", **settings).run(quiet())
+    kept: list[str] = []
+    for number, path in enumerate(paths):
+        # Every run with another number of partitions, and the old crawl gone.
+        budget = ("1GB", "60KB", "90KB")[number]
+        make(tmp_path, path, f"out{number}", index_path=str(tmp_path / "index"), memory_budget=budget, **settings).run(
+            quiet()
+        )
+        kept += ids(tmp_path / f"out{number}/deduplicated")
+        shutil.rmtree(path)
+    assert sorted(kept) == ids(tmp_path / "all/deduplicated")
+    assert len(kept) < sum(map(len, CRAWLS.values()))
+
+
+def test_a_twin_in_the_index_is_named_and_its_similarity_marked_as_estimated(tmp_path: Path) -> None:
+    for number in (1, 2):
+        fuzzy(tmp_path, str(write_crawl(tmp_path, number)), f"out{number}", index_path=str(tmp_path / "index")).run(
+            quiet()
+        )
+    rows = removed_rows(tmp_path / "out2/FuzzyDuplicateIds")
+    assert len(rows) == 6
+    assert all(row["kept_id"] < 0 for row in rows)
+    assert {row["kept_file"] for row in rows} == {"crawl1/a.jsonl", "crawl1/b.jsonl"}
+    same = [row for row in rows if row["similarity"] == 1.0]
+    assert [row["estimated"] for row in same] == [False] * 4
+    edits = [row for row in rows if row["similarity"] < 1]
+    assert [row["estimated"] for row in edits] == [True] * 2
+    assert all(row["similarity"] >= 0.8 for row in edits)
+    first = json.loads((tmp_path / "out1/fuzzy_id_generator.json").read_text())["files"][0]["path"]
+    kept = {json.loads(Path(first).read_bytes()[row["kept_id"] - INDEXED :].split(b"\n")[0])["id"] for row in edits}
+    assert kept == {"1-new3", "1-new4"}
+
+
+def test_the_same_crawl_again_changes_nothing(tmp_path: Path) -> None:
+    index = str(tmp_path / "index")
+    for number in (1, 2):
+        fuzzy(tmp_path, str(write_crawl(tmp_path, number)), f"out{number}", index_path=index).run(quiet())
+    before = contents(tmp_path / "index", ["**/*"])
+    fuzzy(tmp_path, str(tmp_path / "crawl2"), "again", index_path=index).run(StreamingExecutor(show_progress=False))
+    assert contents(tmp_path / "again") == contents(tmp_path / "out2")
+    assert contents(tmp_path / "index", ["**/*"]) == before
+
+
+@pytest.mark.parametrize("make", [fuzzy, exact])
+def test_a_crash_leaves_the_index_as_it_was_and_the_run_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Any
+) -> None:
+    index = str(tmp_path / "index")
+    make(tmp_path, str(write_crawl(tmp_path, 1)), "out1", index_path=index).run(quiet())
+    before = (tmp_path / "index/index.json").read_bytes()
+    make(tmp_path, str(write_crawl(tmp_path, 2)), "whole", index_path=index).run(quiet())
+    after = (tmp_path / "index/index.json").read_bytes()
+    (tmp_path / "index/index.json").write_bytes(before)
+    with monkeypatch.context() as patch:
+        patch.setattr(PublishIndex, "process", lambda *_: 1 / 0)
+        with pytest.raises(PenstockError, match="division by zero"):
+            make(tmp_path, str(tmp_path / "crawl2"), "out2", index_path=index).run(quiet())
+    assert (tmp_path / "index/index.json").read_bytes() == before
+    make(tmp_path, str(tmp_path / "crawl2"), "out2", index_path=index).run(quiet())
+    assert (tmp_path / "index/index.json").read_bytes() == after
+    assert contents(tmp_path / "out2") == contents(tmp_path / "whole")
+
+
+def test_an_index_made_with_other_settings_is_refused(tmp_path: Path) -> None:
+    index = str(tmp_path / "index")
+    fuzzy(tmp_path, str(write_crawl(tmp_path, 1)), "out1", index_path=index).run(quiet())
+    with pytest.raises(InputError, match=r"this index was made with seed=42\. Give the same, or begin a new index"):
+        fuzzy(tmp_path, str(write_crawl(tmp_path, 2)), "out2", index_path=index, seed=7).run(quiet())
+    with pytest.raises(InputError, match="made with kind='fuzzy'"):
+        exact(tmp_path, str(tmp_path / "crawl2"), "out2", index_path=index).run(quiet())
+
+
+def test_two_runs_at_once_do_not_lose_what_the_other_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = str(tmp_path / "index")
+    write_crawl(tmp_path, 1)
+    write_crawl(tmp_path, 2)
+    publish = PublishIndex.process
+
+    def late(self: PublishIndex, task: Any) -> Any:
+        monkeypatch.setattr(PublishIndex, "process", publish)
+        exact(tmp_path, str(tmp_path / "crawl2"), "other", index_path=index).run(quiet())
+        return publish(self, task)
+
+    monkeypatch.setattr(PublishIndex, "process", late)
+    with pytest.raises(PenstockError, match="another run has added to this index meanwhile"):
+        exact(tmp_path, str(tmp_path / "crawl1"), "out", index_path=index).run(quiet())
+    exact(tmp_path, str(tmp_path / "crawl1"), "out", index_path=index).run(quiet())
+    generations = json.loads((tmp_path / "index/index.json").read_text())["generations"]
+    assert [generation["files"][0] for generation in generations] == ["crawl2/a.jsonl", "crawl1/a.jsonl"]
+
+
+def test_signatures_alone_find_what_shingles_find_and_say_that_they_estimate(tmp_path: Path) -> None:
+    source = str(write_crawl(tmp_path, 1))
+    fuzzy(tmp_path, source, "counted").run(quiet())
+    fuzzy(tmp_path, source, "estimated", verify="signature").run(quiet())
+    assert ids(tmp_path / "estimated/deduplicated") == ids(tmp_path / "counted/deduplicated")
+    counted, estimated = (removed_rows(tmp_path / name / "FuzzyDuplicateIds") for name in ("counted", "estimated"))
+    assert [row["kept_id"] for row in counted] == [row["kept_id"] for row in estimated]
+    assert all(row["estimated"] for row in estimated)
+    for one, other in zip(counted, estimated, strict=True):
+        assert abs(one["similarity"] - other["similarity"]) < 0.12, "four standard errors of 260 hashes"
+    with pytest.raises(ValueError, match="verify='no'; it is one of shingles, signature"):
+        fuzzy(tmp_path, source, "out", verify="no")

@@ -1,0 +1,186 @@
+"""A deduplication that is stopped half-way goes on where it was, and comes to the same result."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pytest
+from corpora import contents, edited, essay, quiet, write_jsonl
+
+from penstock import DocumentBatch, StreamingExecutor
+from penstock.dedup import candidates, exact, signing
+from penstock.dedup.candidates import FindCandidates
+from penstock.dedup.components import ConnectCandidates
+from penstock.dedup.exact import FindExactDuplicates
+from penstock.dedup.exact_workflow import ExactDeduplicationWorkflow
+from penstock.dedup.fuzzy import FuzzyDeduplicationWorkflow
+from penstock.dedup.keep import KeepPolicy
+from penstock.dedup.outcome import Conclude
+from penstock.dedup.removal import RemoveDocuments
+from penstock.dedup.verify import CompareCandidates, GatherTexts
+from penstock.errors import PenstockError
+
+
+def write_corpus(folder: Path) -> Path:
+    for number in range(3):
+        texts = [essay(n) if number == 0 else edited(essay(n), number) for n in range(10 * number, 10 * number + 8)]
+        write_jsonl(
+            folder / f"in/{number}.jsonl", [{"id": f"{number}-{n}", "text": t} for n, t in enumerate(texts * 2)]
+        )
+    return folder / "in"
+
+
+def fuzzy(folder: Path, output: str = "out", **settings: Any) -> FuzzyDeduplicationWorkflow:
+    return FuzzyDeduplicationWorkflow(
+        str(folder / "cache"), str(folder / output), str(folder / "in"), "jsonl",
+        perform_removal=True, show_progress=False, **settings,
+    )  # fmt: skip
+
+
+def stop_at(monkeypatch: pytest.MonkeyPatch, stage: type[Any], call: int = 2) -> None:
+    """Let a stage raise at its n-th task."""
+    done: Callable[..., Any] = stage.process
+    calls = iter(range(1, 10_000))
+
+    def process(self: Any, task: Any) -> Any:
+        if next(calls) == call:
+            raise RuntimeError("stopped here")
+        return done(self, task)
+
+    monkeypatch.setattr(stage, "process", process)
+
+
+def forbid(monkeypatch: pytest.MonkeyPatch, module: Any, function: str) -> None:
+    """Fail the test when something that is complete is done again."""
+
+    def again(*_: object) -> None:
+        raise AssertionError(f"{function} was called again")
+
+    monkeypatch.setattr(module, function, again)
+
+
+STAGES = [(FindExactDuplicates, 2), (FindCandidates, 2), (ConnectCandidates, 1), (GatherTexts, 2), (CompareCandidates, 2),
+          (Conclude, 1), (RemoveDocuments, 2)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("stage", "call"), STAGES, ids=lambda value: getattr(value, "name", str(value)))
+def test_after_a_crash_nothing_that_is_complete_is_done_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: type[Any], call: int
+) -> None:
+    write_corpus(tmp_path)
+    fuzzy(tmp_path, "whole").run(quiet())
+    with monkeypatch.context() as patch:
+        stop_at(patch, stage, call)
+        with pytest.raises(PenstockError, match="stopped here"):
+            fuzzy(tmp_path).run(quiet())
+    with monkeypatch.context() as patch:
+        forbid(patch, signing, "text_hashes")
+        if stage not in (FindExactDuplicates, FindCandidates, ConnectCandidates):
+            forbid(patch, exact, "exact_duplicates")
+            forbid(patch, candidates, "candidate_pairs")
+        fuzzy(tmp_path, memory_budget="50KB").run(quiet())
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+    assert not list((tmp_path / "cache").iterdir())
+
+
+def test_an_exact_deduplication_goes_on_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_corpus(tmp_path)
+
+    def workflow(output: str) -> ExactDeduplicationWorkflow:
+        path = str(tmp_path / output)
+        return ExactDeduplicationWorkflow(
+            path, str(tmp_path / "in"), "jsonl", perform_removal=True, show_progress=False
+        )
+
+    workflow("whole").run(quiet())
+    with monkeypatch.context() as patch:
+        stop_at(patch, FindExactDuplicates)
+        with pytest.raises(PenstockError, match="stopped here"):
+            workflow("out").run(quiet())
+    with monkeypatch.context() as patch:
+        forbid(patch, exact, "text_hashes")
+        workflow("out").run(quiet())
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+def test_other_parameters_do_not_go_on_with_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_corpus(tmp_path)
+    with monkeypatch.context() as patch:
+        stop_at(patch, Conclude, 1)
+        with pytest.raises(PenstockError, match="stopped here"):
+            fuzzy(tmp_path, similarity_threshold=1.0).run(quiet())
+    fuzzy(tmp_path).run(quiet())
+    fuzzy(tmp_path, "whole").run(quiet())
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+@dataclass(frozen=True)
+class DiesOnce(KeepPolicy):
+    """A policy that takes its worker along with it the first time it is asked."""
+
+    marker: str = ""
+
+    def ranks(self, batch: DocumentBatch, texts: pa.ChunkedArray) -> npt.NDArray[np.float64]:
+        marker = Path(self.marker)
+        if not marker.exists():
+            marker.touch()
+            os._exit(9)
+        return super().ranks(batch, texts)
+
+
+def test_a_worker_that_is_killed_costs_nothing_but_time(tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    fuzzy(tmp_path, "whole").run(quiet())
+    workflow = fuzzy(tmp_path)
+    workflow.keep = DiesOnce(marker=str(tmp_path / "died"))
+    workflow.run(StreamingExecutor(show_progress=False, cpus=2))
+    assert (tmp_path / "died").exists()
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+def test_a_run_that_is_killed_leaves_nothing_half_written(tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    fuzzy(tmp_path, "whole").run(quiet())
+    script = f"""
+        import os
+        from penstock import InlineExecutor
+        from penstock.dedup.fuzzy import FuzzyDeduplicationWorkflow
+        from penstock.dedup.verify import CompareCandidates
+        CompareCandidates._removed = lambda *_: os._exit(9)
+        FuzzyDeduplicationWorkflow(r"{tmp_path}/cache", r"{tmp_path}/out", r"{tmp_path}/in", "jsonl",
+                                   perform_removal=True, show_progress=False).run(InlineExecutor(show_progress=False))
+    """
+    killed = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=False)
+    assert killed.returncode == 9
+    assert list((tmp_path / "cache").iterdir())
+    fuzzy(tmp_path).run(quiet())
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(
+    "executor", [quiet, lambda: StreamingExecutor(show_progress=False, cpus=2)], ids=["inline", "streaming"]
+)
+def test_a_source_that_would_lose_too_much_stops_the_run_and_it_goes_on_when_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, executor: Callable[[], Any]
+) -> None:
+    write_jsonl(tmp_path / "in/forum/a.jsonl", [{"id": n, "text": essay(n % 20)} for n in range(1200)])
+    write_jsonl(tmp_path / "in/wiki/a.jsonl", [{"id": n, "text": essay(n)} for n in range(20)])
+    with pytest.raises(PenstockError) as alarm:
+        fuzzy(tmp_path).run(executor())
+    assert "source 'in/forum' would lose 1,180 of its 1,200 documents (98.3%)" in str(alarm.value)
+    assert "run again with max_removed_share=1" in str(alarm.value)
+    assert not list((tmp_path / "out").glob("deduplicated/*.jsonl"))
+    assert list((tmp_path / "out/FuzzyDuplicateIds").glob("*.parquet")), "the pairs can be looked at"
+    forbid(monkeypatch, signing, "text_hashes")
+    result = fuzzy(tmp_path, max_removed_share=1).run(quiet())
+    assert result.get_metadata("num_duplicates") == 1200
