@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +18,7 @@ from penstock.backends.backend import drive
 from penstock.backends.simulated import simulate as simulated
 from penstock.backends.simulated.law import Law, constant
 from penstock.core.cluster import Cluster, Gpu, Node
-from penstock.schedule.actions import Action, KillWorker, RunBatch, StartWorker
+from penstock.schedule.actions import Action, RunBatch, StartWorker
 from penstock.schedule.events import Event, Output, WorkerLost
 from penstock.schedule.scheduler import Scheduler
 from penstock.schedule.staffing import PlanRecord
@@ -88,20 +90,20 @@ class Sleeper(ProcessingStage[DocumentBatch, DocumentBatch]):
         time.sleep(self.seconds)
         if self.dies_at is not None and not self.dies_at.exists():
             self.dies_at.touch()
-            time.sleep(3600)  # until its time is over
+            os.kill(os.getpid(), signal.SIGKILL)
         return task
 
 
 def run_locally(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Log:
-    """Three sleeping stages on worker processes, on GPUs that are claimed; one task hangs once."""
+    """Three sleeping stages on worker processes, on GPUs that are claimed; one worker dies."""
     monkeypatch.setattr(streaming, "Scheduler", Recorded)
     source = ListSource([make_batch([f"document {i}"]) for i in range(30)])
     stages = [Sleeper("fast", 0.01, 0.1), Sleeper("slow", 0.08, 0.2, folder / "died"), Sleeper("medium", 0.04, 0.3)]
     executor = StreamingExecutor(
-        cpus=16, gpus=5, run_dir=str(folder / "run"), show_progress=False, task_timeout_s=2.0, memory_budget=20_000
+        cpus=16, gpus=5, run_dir=str(folder / "run"), show_progress=False, memory_budget=20_000
     )
     Pipeline("sleep", stages=[source, *stages]).run(executor)
-    assert any(isinstance(action, KillWorker) for action in Recorded.log.said)
+    assert any(isinstance(event, WorkerLost) for _, events in Recorded.log.heard for event in events)
     return Recorded.log
 
 
