@@ -26,7 +26,7 @@ def write_crawl(folder: Path) -> Path:
     crawl = folder / "crawl"
     crawl.mkdir()
     good = [{"id": str(i), "text": f"{i}. {TEXT}", "date": "2020-01-01"} for i in range(5)]
-    lines = [json.dumps(document) for document in [*good, {"id": "short", "text": TEXT.partition(" In")[0]}]]
+    lines = [json.dumps(document) for document in [*good, {"id": "short", "text": TEXT.partition(" My")[0]}]]
     (crawl / "a.jsonl").write_text("\n".join([*lines, "{broken"]) + "\n")
     return crawl
 
