@@ -65,7 +65,7 @@ from nemo_curator.stages.text.io.reader import JsonlReader
 from nemo_curator.stages.text.io.writer import JsonlWriter
 source, target, filters, cores = json.loads(sys.argv[1])
 start = time.perf_counter()
-ray.init(num_cpus=cores, log_to_driver=False, include_dashboard=False)
+ray.init(address="local", num_cpus=cores, log_to_driver=False, include_dashboard=False)
 home = "nemo_curator.stages.text.filters.heuristic."
 made = [getattr(importlib.import_module(home + module), name)(**given) for module, name, given in filters]
 stages = [JsonlReader(source, files_per_partition=1), ScoreFilter(made), JsonlWriter(target)]

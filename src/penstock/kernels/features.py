@@ -94,6 +94,11 @@ class Features(Mapping[str, Numbers]):
         return len(self._columns)
 
 
+def warm_up() -> None:
+    """Compile the scan, or load what was compiled before."""
+    Features.of(pa.array(["a word"], pa.large_string()), ["words"])
+
+
 def _passes(wanted: Iterable[str]) -> tuple[int, dict[str, int], Numbers, Numbers]:
     """Return the passes to make, the column of each feature, and the columns of n-grams by length."""
     groups = 0

@@ -14,7 +14,8 @@ from penstock.core.documents import DocumentBatch
 from penstock.core.stage import ProcessingStage, Spec
 from penstock.core.verdicts import Verdicts
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
-from penstock.text.filters.document_filter import DocumentFilter
+from penstock.kernels.features import warm_up
+from penstock.text.filters.document_filter import DocumentFilter, is_scanned
 from penstock.text.filters.rules import Judgement, Rows, Rule, judge
 
 
@@ -49,15 +50,17 @@ class RuleStage(ProcessingStage[DocumentBatch, DocumentBatch]):
         return ["data"], [rule.score_field for rule in self.rules if rule.score_field is not None]
 
     def setup_on_node(self, node_info: NodeInfo | None = None, worker_metadata: WorkerMetadata | None = None) -> None:
-        """See that the models of the filters are there."""
+        """See that the models of the filters are there, and the scan is compiled: once, not by every worker."""
         for rule in self.rules:
             rule.filter.model_check_or_download()
+        self._warm_up()
 
     def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
-        """Load the models of the filters."""
+        """Load the models of the filters, and the compiled scan."""
         for rule in self.rules:
             rule.filter.load_model()
             rule.filter.load_tokenizer()
+        self._warm_up()
 
     def merge(self, next_stage: ProcessingStage[Any, Any]) -> RuleStage | None:
         """Take the neighbour's rules along: one pass over the batch, one copy of what is left."""
@@ -80,6 +83,11 @@ class RuleStage(ProcessingStage[DocumentBatch, DocumentBatch]):
         """Return what each rule did since last asked."""
         taken: list[PartCount] = self.__dict__.pop("_part_counts", [])
         return taken
+
+    def _warm_up(self) -> None:
+        # Otherwise the first batch would wait for the compiler, and the stage would be taken for slow.
+        if any(is_scanned(rule.filter) for rule in self.rules):
+            warm_up()
 
     def _record(self, judgement: Judgement, batch: DocumentBatch) -> None:
         if batch.source_rows is not None:
