@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -167,6 +167,11 @@ class DocumentBatch(Task[Any]):
         if self._is_lazy and self._lazy is not None:
             return self._lazy.column(name)
         return self.to_pyarrow()[name]
+
+    def prepare(self, names: Sequence[str]) -> None:
+        """Make ready some columns that are going to be asked for, where several in one go cost less."""
+        if self._is_lazy and self._lazy is not None:
+            self._lazy.prepare(names)
 
     def holds_json(self, name: str) -> bool:
         """Tell whether a column holds the JSON text of values that Arrow has no one type for."""

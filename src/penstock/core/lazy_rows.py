@@ -34,6 +34,9 @@ class LazyRows(Protocol):
     def column(self, name: str) -> pa.ChunkedArray:
         """Return one column, without making any other."""
 
+    def prepare(self, names: Sequence[str]) -> None:
+        """Make some columns in one go."""
+
     def to_table(self) -> pa.Table:
         """Return all columns."""
 

@@ -155,7 +155,8 @@ class ProcessingStage(Reporting, Generic[X, Y]):
     def missing_from(self, task: Task[Any]) -> list[str]:
         """Return what this stage needs and the task lacks, attributes first."""
         attributes, columns = self.input_spec_for_task(type(task))
-        missing = [attribute for attribute in attributes if not hasattr(task, attribute)]
+        # Every task has data; to look at it would make a table of a batch that has yet to be taken apart.
+        missing = [attribute for attribute in attributes if attribute != "data" and not hasattr(task, attribute)]
         get_columns = getattr(task, "get_columns", None)
         if columns and get_columns is not None:
             present = set(get_columns())

@@ -73,6 +73,8 @@ class Collector:
                 self.open_block(task, None)
             elif number == 0 and has_rows(task):
                 block.extend(rows_of(task))  # another task of the same block, from an earlier pool
+            elif not block.measured and (name := id_column(task, self.orders.id_fields)) is not None:
+                task.prepare([self.orders.text_field, name])
         return Passage(self, number, [copy.copy(task) for task in tasks])
 
     def left_out(self, number: int, before: Sequence[Task[Any]], after: Sequence[Task[Any]]) -> None:

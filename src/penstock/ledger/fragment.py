@@ -137,7 +137,8 @@ def write_table(table: pa.Table, stream: IO[bytes], suffix: str) -> None:
     if suffix == ARROW:
         import pyarrow.ipc as ipc
 
-        with ipc.new_file(target, table.schema, options=ipc.IpcWriteOptions(compression="lz4")) as writer:
+        # Not compressed: it is gone when the run is over.
+        with ipc.new_file(target, table.schema) as writer:
             writer.write_table(table)
     else:
         _write_parquet(table, target)

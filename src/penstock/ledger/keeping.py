@@ -20,7 +20,7 @@ ID_FIELDS = ("id", "url", "_curator_dedup_id", "doc_id", "document_id", "uuid")
 _DEFAULT_TEXT_FIELD = "text"
 
 # Small pieces are put together until there is that much: a million small tasks leave no million files.
-_ENOUGH_BYTES = 1 << 24
+_ENOUGH_BYTES = 1 << 26
 _MOST_PIECES = 4000
 
 

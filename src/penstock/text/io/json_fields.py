@@ -54,8 +54,10 @@ class Lines(NamedTuple):
 def decode_field(lines: Lines, name: str) -> Column:
     """Take one field out of every line."""
     try:
-        texts = _gathered(lines.steps(_text_getter(name)), len(lines.starts), int((lines.ends - lines.starts).sum()))
-        return pa.field(name, pa.large_string()), pa.chunked_array([texts])
+        texts = _Texts(lines)
+        for step in lines.steps(_text_getter(name)):
+            texts.add(step)
+        return texts.column(name)
     except msgspec.ValidationError:  # not all of them are text
         tokens = [bytes(token) or b"null" for step in lines.steps(token_getter(name)) for token in step]
         column, values = column_of(name, tokens)
@@ -78,22 +80,23 @@ def _decode_together(lines: Lines, names: Sequence[str]) -> dict[str, Column]:
     """Take fields out of every line in one go, those that begin with text as text."""
     text = {name for name in names if _begins_with_text(lines, name)}
     keys = {name: f"f{position}" for position, name in enumerate(names)}
-    found: dict[str, list[Any]] = {name: [] for name in names}
+    texts = {name: _Texts(lines) for name in names if name in text}
+    tokens: dict[str, list[bytes]] = {name: [] for name in names if name not in text}
     kinds = [(key, str | None, None) if n in text else (key, msgspec.Raw, msgspec.Raw()) for n, key in keys.items()]
     shape = msgspec.defstruct("Lines", kinds, rename={key: name for name, key in keys.items()}, gc=False)
     for step in lines.steps(msgspec.json.Decoder(shape).decode):
         for name, key in keys.items():
-            values = map(attrgetter(key), step)
+            values = list(map(attrgetter(key), step))
             if name in text:
-                found[name].append(pa.array(list(values), pa.large_string()))
+                texts[name].add(values)
             else:
-                found[name] += [bytes(value) or b"null" for value in values]
+                tokens[name] += [bytes(value) or b"null" for value in values]
     columns: dict[str, Column] = {}
-    for name, made in found.items():
+    for name in names:
         if name in text:
-            columns[name] = pa.field(name, pa.large_string()), pa.chunked_array(made, pa.large_string())
+            columns[name] = texts[name].column(name)
         else:
-            column, array = column_of(name, made)
+            column, array = column_of(name, tokens[name])
             columns[name] = column, pa.chunked_array([array])
     return columns
 
@@ -105,27 +108,34 @@ def _begins_with_text(lines: Lines, name: str) -> bool:
     return not {token[:1] for token in tokens} - {b"", b"n", b'"'}
 
 
-def _gathered(steps: Iterator[list[str | None]], rows: int, most_bytes: int) -> pa.Array:
-    """Return texts as one array that was never copied as a whole: a text is no longer than the line it is in."""
-    data = pa.allocate_buffer(most_bytes)
-    target = np.frombuffer(data, np.uint8)
-    offsets = np.zeros(rows + 1, np.int64)
-    known = np.ones(rows, np.bool_)
-    row = filled = 0
-    for step in steps:
+class _Texts:
+    """Texts as one array that is never copied as a whole: a text is no longer than the line it is in."""
+
+    def __init__(self, lines: Lines) -> None:
+        rows = len(lines.starts)
+        self._data = pa.allocate_buffer(int((lines.ends - lines.starts).sum()))
+        self._target = np.frombuffer(self._data, np.uint8)
+        self._offsets = np.zeros(rows + 1, np.int64)
+        self._known = np.ones(rows, np.bool_)
+        self._rows = self._filled = 0
+
+    def add(self, step: list[str | None]) -> None:
         # Not pa.array(step): that takes longer, and imports pandas to see whether the list is something of its own.
         encoded = [b"" if text is None else text.encode() for text in step]
-        last = row + len(step)
+        row, last, filled = self._rows, self._rows + len(step), self._filled
         if None in step:
-            known[row:last] = [text is not None for text in step]
-        offsets[row + 1 : last + 1] = np.cumsum(np.fromiter(map(len, encoded), np.int64, len(step))) + filled
-        row = last
+            self._known[row:last] = [text is not None for text in step]
+        ends = np.cumsum(np.fromiter(map(len, encoded), np.int64, len(step)))
+        self._offsets[row + 1 : last + 1] = ends + filled
         joined = b"".join(encoded)
-        target[filled : filled + len(joined)] = np.frombuffer(joined, np.uint8)
-        filled += len(joined)
-    validity = None if known.all() else pa.py_buffer(np.packbits(known, bitorder="little"))
-    buffers = [validity, pa.py_buffer(offsets), data.slice(0, filled)]
-    return pa.Array.from_buffers(pa.large_string(), rows, buffers)
+        self._target[filled : filled + len(joined)] = np.frombuffer(joined, np.uint8)
+        self._rows, self._filled = last, filled + len(joined)
+
+    def column(self, name: str) -> Column:
+        validity = None if self._known.all() else pa.py_buffer(np.packbits(self._known, bitorder="little"))
+        buffers = [validity, pa.py_buffer(self._offsets), self._data.slice(0, self._filled)]
+        array = pa.Array.from_buffers(pa.large_string(), self._rows, buffers)
+        return pa.field(name, pa.large_string()), pa.chunked_array([array])
 
 
 @lru_cache(maxsize=256)
