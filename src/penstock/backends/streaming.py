@@ -30,18 +30,23 @@ from penstock.core.task import Task
 from penstock.errors import StageError, suggestion
 from penstock.monitor.live import LiveView
 from penstock.monitor.summary import RunSummary
+from penstock.monitor.words import silence
 from penstock.plan.plan import Pool
 from penstock.runtime.books import Books
 from penstock.runtime.machine import GB, this_machine
 from penstock.runtime.opening import OpenRun, how_to_resume, open_run
 from penstock.runtime.selection import rows_of
+from penstock.runtime.speeds import Speed, keys_of, read_speeds, write_speeds
 from penstock.runtime.transport import Stored, dump_task, store
 from penstock.schedule.events import Output
 from penstock.schedule.scheduler import Scheduler
 from penstock.schedule.state import PoolSpec, Settings, item_key
+from penstock.schedule.watchdog import why_nothing_moves
 
 _SHARE_OF_FREE_MEMORY = 0.4
 _LOOK_EVERY_S = 0.2
+# When nothing has moved for so long somebody will ask why; and again after twice as long.
+_SILENCE_S = 60.0
 _DEFAULTS: dict[str, Any] = {
     "logging_interval": 60,
     "ignore_failures": False,
@@ -58,7 +63,8 @@ class StreamingExecutor:
     ``cpu_allocation_percentage``, ``autoscale_interval_s``). ``memory_budget`` bounds the bytes between stages
     ("4GiB"; default: a share of what is free). ``cpus``, ``gpus``, ``gpu_memory_gb`` are claimed instead of looked up.
     With ``ignore_failures`` a run goes on past rows that cannot be processed, up to ``max_failed`` of them (a count,
-    or a share of all rows).
+    or a share of all rows). How fast each stage was is kept in the user's cache folder, so that the next run begins
+    balanced; ``profile=False`` neither reads nor writes that. ``ledger=False`` keeps no receipts for ``penstock why``.
     """
 
     def __init__(
@@ -75,6 +81,8 @@ class StreamingExecutor:
         gpu_memory_gb: float | None = None,
         run_dir: str | None = None,
         show_progress: bool = True,
+        profile: bool = True,
+        ledger: bool = True,
     ) -> None:
         self._config = {**_DEFAULTS, **_checked(config or {})}
         self._budget = parse_bytes(memory_budget) if memory_budget is not None else None
@@ -85,6 +93,8 @@ class StreamingExecutor:
         self._claims = (cpus, gpus, gpu_memory_gb)
         self._run_dir = run_dir
         self._show_progress = show_progress
+        self._profile = profile
+        self.ledger = ledger
         self.last_summary: RunSummary | None = None
         # The most memory all workers together were seen to use in the last run.
         self.peak_resident = 0
@@ -97,10 +107,13 @@ class StreamingExecutor:
     ) -> list[Task[Any]]:
         """Run the pipeline and return what its last stage gave, in the order of the input."""
         cluster = self._cluster()
-        opened = open_run(pipeline, cluster, initial_tasks, checkpoint_path, self._run_dir, self._budget)
+        opened = open_run(
+            pipeline, cluster, initial_tasks, checkpoint_path, self._run_dir, self._budget, ledger=self.ledger
+        )
         run = _StreamingRun(self, opened, cluster)
         try:
             run.run(root_tasks(initial_tasks), given=initial_tasks is not None)
+            opened.tidy()
         except KeyboardInterrupt:
             print(how_to_resume(pipeline.name, run.books.settlement.sources_done, checkpoint_path), file=sys.stderr)
             if opened.output is not None:
@@ -114,6 +127,8 @@ class StreamingExecutor:
         if self._show_progress:
             self.last_summary.print()
         self._judge(run)
+        if self._profile:
+            run.keep_speeds()
         return run.books.settlement.results()
 
     def _judge(self, run: _StreamingRun) -> None:
@@ -163,7 +178,9 @@ class _StreamingRun:
             max_attempts=executor._max_attempts,
             batch_mode=config["execution_mode"] == "batch",
         )
-        specs = [_spec(pool, executor._timeout) for pool in opened.plan.pools]
+        self._speed_keys = keys_of(opened.plan) if executor._profile else []
+        known = read_speeds(self._speed_keys) or [None] * len(opened.plan.pools)
+        specs = [_spec(pool, executor._timeout, speed) for pool, speed in zip(opened.plan.pools, known, strict=True)]
         self.scheduler = Scheduler(specs, cluster, settings)
         self._cluster = cluster
         self._executor = executor
@@ -172,6 +189,7 @@ class _StreamingRun:
         self._seconds = 0.0
         # Set when so much failed that the rest is not worth doing.
         self._gave_up = False
+        self._silence_to_explain = _SILENCE_S
 
     def run(self, roots: list[Task[Any]], *, given: bool) -> None:
         """Run everything, and leave nothing behind."""
@@ -183,6 +201,7 @@ class _StreamingRun:
             max_attempts=self._executor._max_attempts,
             failure_folder=self.books.failure_folder,
             spill_dir=self._executor._spill_dir,
+            ledger=self.opened.ledger,
         )
         try:
             with _interruptible(backend), self._view:
@@ -195,6 +214,22 @@ class _StreamingRun:
         if self.scheduler.stopping and not self._gave_up:
             raise KeyboardInterrupt
 
+    def keep_speeds(self) -> None:
+        """Write down for the next run how fast each pool was."""
+        seen = [pool.estimate for pool in self.scheduler.pools]
+        write_speeds(
+            {
+                key: Speed(
+                    estimate.rate.seconds / estimate.rate.items,
+                    estimate.fan_out,
+                    estimate.output_bytes_per_item,
+                    estimate.start_up_seconds,
+                )
+                for key, estimate in zip(self._speed_keys, seen, strict=True)
+                if estimate.items_in and estimate.rate.items > 0
+            }
+        )
+
     def summary(self) -> RunSummary:
         """Return the totals so far."""
         scheduler, folder = self.scheduler, self.opened.folder
@@ -204,6 +239,7 @@ class _StreamingRun:
             seconds=self._seconds,
             output=self.opened.output,
             run_folder=folder.path,
+            has_ledger=self.opened.ledger is not None,
             dead_letters=folder.dead_letters if folder.num_dead_letters else None,
             num_dead_letters=folder.num_dead_letters,
             resumed=self.books.settlement.resumed,
@@ -237,9 +273,18 @@ class _StreamingRun:
             backend.ask_to_stop()
         view = snapshot(self.scheduler, self.opened.plan, now - self._started, now, self.books.failed)
         self._view.update(view)
+        self._explain_silence(now)
+
+    def _explain_silence(self, now: float) -> None:
+        silent = now - self.scheduler.moved_at
+        if silent < _SILENCE_S:
+            self._silence_to_explain = _SILENCE_S
+        elif silent >= self._silence_to_explain:
+            self._silence_to_explain = 2 * silent
+            self._view.say(silence(silent, why_nothing_moves(self.scheduler)))
 
 
-def _spec(pool: Pool, timeout: float | None) -> PoolSpec:
+def _spec(pool: Pool, timeout: float | None, known: Speed | None = None) -> PoolSpec:
     """Turn a planned pool into what the scheduler has to know of it."""
     spec = pool.stages[0].xenna_stage_spec()
     lifetime, interval = spec.get("worker_max_lifetime_m"), spec.get("worker_restart_interval_m", 0)
@@ -254,6 +299,10 @@ def _spec(pool: Pool, timeout: float | None) -> PoolSpec:
         max_lifetime_s=60.0 * lifetime if lifetime else None,
         restart_interval_s=60.0 * (interval or 0),
         max_resident_growth=_growth(pool, spec.get("worker_max_growth_gb")),
+        expected_seconds=known.seconds_per_item if known else None,
+        expected_fan_out=known.fan_out if known else None,
+        expected_output_bytes=known.output_bytes if known else None,
+        expected_start_up_s=known.start_up_s if known else None,
     )
 
 

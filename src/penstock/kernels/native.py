@@ -1,4 +1,4 @@
-"""How a function becomes machine code, and the three instructions that Numba has no name for."""
+"""How a function becomes machine code, and the few instructions that Numba has no name for."""
 
 from __future__ import annotations
 
@@ -57,6 +57,15 @@ def _load_u64(typing_context: Any, data: Any, index: Any) -> Any:  # noqa: ANN40
     return types.uint64(data, types.int64), generate
 
 
+def _byte_at(typing_context: Any, data: Any, index: Any) -> Any:  # noqa: ANN401
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        byte = builder.load(builder.gep(array.data, [arguments[1]]))
+        return builder.zext(byte, ir.IntType(64))
+
+    return types.int64(data, types.int64), generate
+
+
 def _trailing_zeros(typing_context: Any, value: Any) -> Any:  # noqa: ANN401
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
         return builder.cttz(arguments[0], cgutils.true_bit)
@@ -73,6 +82,8 @@ def _count_ones(typing_context: Any, value: Any) -> Any:  # noqa: ANN401
 
 # Eight bytes from anywhere in a byte array. The caller sees to it that they lie inside.
 load_u64 = cast(Callable[[Any, int], np.uint64], intrinsic(_load_u64))
+# One byte, without the look at its sign that makes data[-1] work.
+byte_at = cast(Callable[[Any, int], int], intrinsic(_byte_at))
 # Of a value that is not 0.
 trailing_zeros = cast(Callable[[np.uint64], int], intrinsic(_trailing_zeros))
 count_ones = cast(Callable[[np.uint64], int], intrinsic(_count_ones))

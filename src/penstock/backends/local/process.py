@@ -39,6 +39,7 @@ from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
 from penstock.errors import PenstockError
+from penstock.ledger.collector import LedgerOrders
 from penstock.runtime.reproduction import keep_failure
 from penstock.runtime.selection import rows_of
 from penstock.runtime.transport import Stored, dump_task, joined, load, size_of, store
@@ -67,6 +68,7 @@ class WorkerOrders:
     memory_folder: Path
     spill_folder: Path
     failure_folder: Path
+    ledger: LedgerOrders | None
     sys_path: tuple[str, ...]
     # Modules that change what the user's own modules mean, to be imported before those.
     preludes: tuple[str, ...]
@@ -126,7 +128,11 @@ class _Process:
         _limit_threads(orders.threads)
         _limit_gpu(orders.gpu_share)
         worker = Worker(
-            steps, max_attempts=orders.max_attempts, on_step=self._leave_crumb, keep_failure=self._keep_failure
+            steps,
+            max_attempts=orders.max_attempts,
+            on_step=self._leave_crumb,
+            keep_failure=self._keep_failure,
+            ledger=orders.ledger,
         )
         metadata = WorkerMetadata(orders.worker, orders.environment.get("CUDA_VISIBLE_DEVICES"))
         self._prepare_node_once(worker, metadata)
@@ -148,7 +154,7 @@ class _Process:
         waited = 0.0
         outputs: list[Stored] = []
         try:
-            for task in worker.stream([load(place) for place in order.places], order.selections):
+            for task in worker.stream([load(place) for place in order.places], order.selections, probe=order.probe):
                 if order.probe or task.task_id in order.already:
                     continue
                 parts = dump_task(task)
