@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import click
 
 from penstock.cli.options import checkpoint_option, debug_option, ledger_option, without_ledger
@@ -57,8 +55,7 @@ def command(
     given += [f"text_field={text_field}"] if text_field else []
     given += ["mode=overwrite"] if overwrite else []
     loaded = load_recipe(recipe, [*given, *overrides])
-    executor = without_ledger(loaded.executor) if no_ledger else loaded.executor
-    replace(loaded, executor=executor).run(checkpoint)
+    loaded.run(checkpoint, without_ledger(loaded.executor) if no_ledger else None)
 
 
 def detect_format(input_path: str) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import click
 
 from penstock.cli.options import checkpoint_option, debug_option, ledger_option, recipe_arguments, without_ledger
@@ -30,5 +28,4 @@ def command(recipe: str, overrides: tuple[str, ...], checkpoint: str | None, no_
     from penstock.recipe.recipe import load_recipe
 
     loaded = load_recipe(recipe, overrides)
-    executor = without_ledger(loaded.executor) if no_ledger else loaded.executor
-    replace(loaded, executor=executor).run(checkpoint)
+    loaded.run(checkpoint, without_ledger(loaded.executor) if no_ledger else None)

@@ -26,7 +26,7 @@ Stage = ProcessingStage[Any, Any]
 _READERS: dict[str, type[DocumentReader]] = {"parquet": ParquetReader, "jsonl": JsonlReader}
 _WRITERS: dict[str, type[DocumentWriter]] = {"parquet": ParquetWriter, "jsonl": JsonlWriter}
 # A compressed file holds about so much more text than it has bytes.
-_UNPACKED = {".gz": 4, ".zst": 4, ".bz2": 5, ".xz": 5, ".parquet": 4}
+_UNPACKED = {".gz": 4, ".zst": 4, ".bz2": 5, ".xz": 5}
 # To tell about how many documents there are, so many files are looked into, so far.
 _FILES_LOOKED_INTO = 16
 _BYTES_LOOKED_AT = 1 << 18
@@ -96,28 +96,28 @@ class Input:
     def look(self) -> Extent:
         """Look at what there is to read: all names and sizes, and into a few of the files."""
         files = self.stages()[0].source_files()
-        text_bytes = sum(map(_unpacked, files))
-        step = max(1, len(files) // _FILES_LOOKED_INTO)
-        seen_bytes = seen_documents = 0
-        for file in files[::step]:
-            documents, size = self._look_into(file)
-            seen_documents, seen_bytes = seen_documents + documents, seen_bytes + size
-        documents = max(1, text_bytes * seen_documents // max(1, seen_bytes))
-        return Extent(FileTable.of(files), [(file.name, file.size) for file in files], text_bytes, documents)
+        looks = [self._look_into(file) for file in files[:: max(1, len(files) // _FILES_LOOKED_INTO)]]
+        stored, text, documents = (sum(column) for column in zip(*looks, strict=True))
+        text_bytes = int(sum(file.size for file in files) * text / max(1, stored))
+        return Extent(
+            FileTable.of(files),
+            [(file.name, file.size) for file in files],
+            text_bytes,
+            max(1, int(text_bytes * documents / max(1, text))),
+        )
 
-    def _look_into(self, file: SizedFile) -> tuple[int, int]:
-        """Return how many documents there are in how many bytes of a file, or of its beginning."""
+    def _look_into(self, file: SizedFile) -> tuple[float, int, int]:
+        """Return the bytes of a file, or of its beginning, and how much text and how many documents they hold."""
         options = (self.read_kwargs or {}).get("storage_options")
         if self.filetype == "parquet":
             with open_stored(file.path, options) as stream:
-                return pq.ParquetFile(stream).metadata.num_rows, _unpacked(file)
+                metadata = pq.ParquetFile(stream).metadata
+            unpacked = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
+            return file.size, unpacked, metadata.num_rows
         with open_input(file.path, options) as stream:
             beginning = stream.read(_BYTES_LOOKED_AT)
-        return beginning.count(b"\n"), len(beginning)
-
-
-def _unpacked(file: SizedFile) -> int:
-    return file.size * next((factor for ending, factor in _UNPACKED.items() if file.path.endswith(ending)), 1)
+        factor = next((factor for ending, factor in _UNPACKED.items() if file.path.endswith(ending)), 1)
+        return len(beginning) / factor, len(beginning), beginning.count(b"\n")
 
 
 def writer(filetype: str, path: str, **settings: Any) -> Stage:  # noqa: ANN401 - those of the writer

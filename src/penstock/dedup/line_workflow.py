@@ -94,8 +94,8 @@ class LineDeduplicationWorkflow(WorkflowBase):
         if self.show_progress:
             text, size = human_bytes(extent.text_bytes), human_bytes(records)
             print(
-                f"Deduplication of {self.unit}s in {text} of text: about {size} of hashes on disk in {parts} partitions; "
-                f"memory_budget {human_bytes(budget)} for {workers} workers",
+                f"Deduplication of {self.unit}s in {text} of text: about {size} of hashes on disk in {parts} "
+                f"partitions; memory_budget {human_bytes(budget)} for {workers} workers",
                 file=sys.stderr,
             )
         hashed, common = f"{place.folder}/hashed", f"{place.folder}/common"

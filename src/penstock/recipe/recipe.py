@@ -41,17 +41,17 @@ class Recipe:
             f"Type: penstock run {self.source}"
         )
 
-    def run(self, checkpoint_path: str | None = None) -> None:
-        """Run what it describes; ``checkpoint_path`` counts more than what the recipe says."""
-        checkpoint_path = checkpoint_path or self.checkpoint_path
+    def run(self, checkpoint_path: str | None = None, executor: Executor | None = None) -> None:
+        """Run what it describes; what is given here counts more than what the recipe says."""
+        checkpoint_path, executor = checkpoint_path or self.checkpoint_path, executor or self.executor
         if isinstance(self.job, Pipeline):
-            self.job.run(self.executor, checkpoint_path=checkpoint_path)
+            self.job.run(executor, checkpoint_path=checkpoint_path)
         elif checkpoint_path:
             raise RecipeError(
                 f"{self.source}: a workflow goes on by itself where it was stopped; leave the checkpoint out."
             )
         else:
-            self.job.run(executor=self.executor)
+            self.job.run(executor=executor)
 
 
 def load_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
