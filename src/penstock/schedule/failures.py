@@ -193,10 +193,11 @@ def _setup_failed(run: Run, worker: Worker, death: Death) -> None:
     max_attempts = run.settings.max_attempts
     pool.unexplained_deaths += death.from_outside
     enough = attempts_needed(max_attempts, pool.unexplained_deaths, pool.survived)
-    if pool.setup_failures < (enough if death.from_outside else max_attempts):
+    enough = enough if death.from_outside else max_attempts
+    if pool.setup_failures < enough:
         return
     if any(other.is_up for other in pool.workers.values()):
         pool.ceiling = max(1, pool.staffed - pool.starting)
         pool.setup_failures = 0
-    elif not pool.starting:
+    elif not pool.starting or pool.setup_failures >= 2 * enough:  # there may always be one more on its way
         run.fatal = run.fatal or f"workers of pool '{pool.spec.name}' cannot be set up: {death.reason}"
