@@ -276,6 +276,5 @@ def test_each_stage_has_its_own_environment(machines: Machines, tmp_path: Path) 
 def test_nobody_answers_at_the_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ray")
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
-    monkeypatch.setenv("RAY_gcs_rpc_server_reconnect_timeout_s", "1")
     with pytest.raises(ClusterError, match="no Ray cluster answers at RAY_ADDRESS"):
         run([ListSource([])], tmp_path)
