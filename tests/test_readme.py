@@ -64,8 +64,9 @@ def test_the_commands_of_the_readme(crawl: Path) -> None:
 
 
 def test_the_settings_of_the_running_guide() -> None:
-    [block] = blocks("docs/running.md", "python")
-    exec(compile(block, "running.md", "exec"), {"__name__": "running"})
+    for page in ("docs/running.md", "docs/reading-and-writing.md"):
+        [block] = blocks(page, "python")
+        exec(compile(block, page, "exec"), {"__name__": "page"})
 
 
 def test_the_filter_of_the_contributing_guide() -> None:

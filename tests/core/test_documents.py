@@ -11,7 +11,7 @@ import pytest
 from penstock import DocumentBatch
 from penstock.core.json_column import is_json
 from penstock.testing import make_batch
-from penstock.text.io.json_lines import parse_lines, to_table
+from penstock.text.io.json_rows import parse_rows
 
 
 def through_pandas(table: pa.Table) -> pa.Table:
@@ -19,7 +19,7 @@ def through_pandas(table: pa.Table) -> pa.Table:
 
 
 def from_lines(*objects: Any) -> pa.Table:
-    return to_table(parse_lines([json.dumps(thing).encode() for thing in objects]).objects)
+    return parse_rows(b"\n".join(json.dumps(thing).encode() for thing in objects)).to_table()
 
 
 def test_both_kinds_of_table_look_alike() -> None:

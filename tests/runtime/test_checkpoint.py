@@ -184,10 +184,10 @@ def test_a_process_killed_in_the_middle_of_a_file_leaves_no_trace_after_the_resu
         from penstock.text import JsonlReader, JsonlWriter
 
         class JsonlWriterThatMayDie(JsonlWriter):
-            def write_table(self, table, stream):
-                super().write_table(table, stream)
+            def write_documents(self, task, stream):
+                super().write_documents(task, stream)
                 stream.flush()
-                if "doc 2" in table["text"].to_pylist() and sys.argv[1] == "die":
+                if "doc 2" in task.column("text").to_pylist() and sys.argv[1] == "die":
                     os._exit(9)
 
         stages = [JsonlReader("in"), JsonlWriterThatMayDie("out", mode="overwrite")]

@@ -160,7 +160,7 @@ def test_records_set_aside_and_totals_lie_in_the_output_folder(tmp_path: Path) -
         JsonlWriter(tmp_path / "out"),
     ]
     [written] = Pipeline("p", stages=stages).run(executor)
-    assert Path(written.data[0]).read_text() == '{"text":"one two"}\n'
+    assert Path(written.data[0]).read_text() == '{"text": "one two"}\n'
     [letter] = [json.loads(line) for line in (tmp_path / "out/_penstock/dead_letters.jsonl").read_text().splitlines()]
     assert (letter["stage"], letter["source"], letter["position"]) == ("jsonl_reader_stage", f"{source}/a.jsonl", 2)
     assert letter["excerpt"] == "not json"

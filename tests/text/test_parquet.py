@@ -9,8 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock import FileGroupTask, InlineExecutor, Pipeline, ProcessingStage
+from penstock import DocumentBatch, FileGroupTask, InlineExecutor, Pipeline, ProcessingStage, processing_stage
 from penstock.errors import InputError, MissingColumnError
+from penstock.runtime.machine import this_machine
+from penstock.runtime.planning import plan_pipeline
 from penstock.testing import run_stage
 from penstock.text import JsonlReader, JsonlWriter, ParquetReader, ParquetReaderStage, ParquetWriter
 
@@ -112,3 +114,53 @@ def test_a_damaged_file_is_named(tmp_path: Path, damage: str) -> None:
     )
     with pytest.raises(InputError, match=str(path)):
         run_stage(ParquetReaderStage(), FileGroupTask("d", [str(path)]))
+
+
+def make_groups(path: Path, groups: int = 6, rows: int = 50) -> pa.Table:
+    count = groups * rows
+    texts = [f"{number} {hash(number * 7919)} {'x' * (number % 50)}" for number in range(count)]
+    table = pa.table({"id": range(count), "text": texts})
+    pq.write_table(table, path, row_group_size=rows, compression="none", use_dictionary=False)
+    return table
+
+
+def batches_of(*stages: ProcessingStage[Any, Any]) -> list[Any]:
+    return Pipeline("p", stages=stages).run(InlineExecutor(show_progress=False))
+
+
+def test_a_large_file_is_cut_between_its_row_groups(tmp_path: Path) -> None:
+    # The incumbent groups files by blocksize and never splits one.
+    table = make_groups(tmp_path / "a.parquet")
+    size = (tmp_path / "a.parquet").stat().st_size
+    tasks = batches_of(ParquetReader(tmp_path, blocksize=size * 2 // 5))
+    assert [task.num_items for task in tasks] == [100, 100, 100]
+    assert pa.concat_tables([task.to_pyarrow() for task in tasks]).equals(table)
+    assert [task.source_rows.tolist() for task in tasks] == [list(range(100))] * 3
+    assert len({task.task_id for task in tasks}) == 3
+    plan = plan_pipeline(Pipeline("p", stages=[ParquetReader(tmp_path, blocksize=size * 2 // 5)]), this_machine())
+    assert plan.sources[0].tasks == 3
+
+
+def test_a_row_group_larger_than_a_block_is_read_in_pieces(tmp_path: Path) -> None:
+    table = make_groups(tmp_path / "a.parquet", groups=1, rows=3000)
+    tasks = batches_of(ParquetReader(tmp_path, blocksize=20_000))
+    assert len(tasks) > 5
+    assert all(task.num_bytes <= 30_000 for task in tasks)
+    assert pa.concat_tables([task.to_pyarrow() for task in tasks]).equals(table)
+    assert [row for task in tasks for row in task.source_rows.tolist()] == list(range(3000)), "the count goes on"
+
+
+def test_files_that_grow_when_decompressed_are_read_in_pieces(tmp_path: Path) -> None:
+    table = pa.table({"text": [f"{number:6d}" + "word " * 200 for number in range(1000)]})
+    pq.write_table(table, tmp_path / "a.parquet", compression="zstd", use_dictionary=False)
+    assert (tmp_path / "a.parquet").stat().st_size < 50_000
+    tasks = batches_of(ParquetReader(tmp_path, blocksize=100_000))
+    assert len(tasks) > 5
+    assert pa.concat_tables([task.to_pyarrow() for task in tasks]).equals(table)
+
+
+def test_rows_filtered_by_a_stage_of_the_users_own_are_still_known(tmp_path: Path) -> None:
+    make_groups(tmp_path / "a.parquet", groups=1, rows=10)
+    stage = processing_stage(name="odd")(lambda task: DocumentBatch("d", task.to_pandas().query("id % 2 == 1")))
+    [batch] = batches_of(ParquetReader(tmp_path), stage)
+    assert batch.source_rows.tolist() == [1, 3, 5, 7, 9]

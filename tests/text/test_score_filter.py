@@ -22,7 +22,7 @@ from penstock.text import (
     ScoreFilter,
     WordCountFilter,
 )
-from penstock.text.io.json_lines import parse_lines, to_table
+from penstock.text.io.json_rows import parse_rows
 
 TWO_WORDS = WordCountFilter(min_words=2)
 
@@ -199,8 +199,9 @@ def test_a_column_that_is_not_text_is_named() -> None:
 
 def test_a_document_is_scored_the_same_whatever_lies_beside_it() -> None:
     # A column in which one value is no text is kept as JSON; the documents must not be scored as JSON.
-    alone = to_table(parse_lines([json.dumps({"text": 'one "two"\nthree'}).encode()]).objects)
-    beside = to_table(parse_lines([json.dumps({"text": text}).encode() for text in ('one "two"\nthree', 5)]).objects)
+    lines = [json.dumps({"text": text}) + "\n" for text in ('one "two"\nthree', 5)]
+    alone = parse_rows(lines[0].encode()).to_table()
+    beside = parse_rows("".join(lines).encode()).to_table()
     stage = ScoreFilter([WordCountFilter(min_words=0), Length(1000)], score_field=["words", "length"])
     scores = []
     for table in (alone, beside):

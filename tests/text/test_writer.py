@@ -1,11 +1,12 @@
 """What is written, under which name, and what happens to what was there before."""
 
+import errno
 import json
 from pathlib import Path
 from typing import Any
 
 import fsspec
-import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from penstock import DocumentBatch, InlineExecutor, Pipeline, ProcessingStage, Task
@@ -148,12 +149,12 @@ def test_files_of_one_name_in_two_folders_are_two_files(tmp_path: Path) -> None:
     make_input(tmp_path / "q/in", a="y")
     run(JsonlReader([tmp_path / "p/in", tmp_path / "q/in"]), JsonlWriter(tmp_path / "out"))
     written = [(tmp_path / "out" / name).read_text() for name in data_files(tmp_path / "out")]
-    assert sorted(written) == ['{"text":"x"}\n', '{"text":"y"}\n']
+    assert sorted(written) == ['{"text": "x"}\n', '{"text": "y"}\n']
 
 
 def test_a_write_that_fails_leaves_no_file(tmp_path: Path) -> None:
     class Failing(JsonlWriter):
-        def write_table(self, table: pa.Table, stream: Any) -> None:
+        def write_documents(self, task: DocumentBatch, stream: Any) -> None:
             stream.write(b'{"text"')
             raise RuntimeError("boom")
 
@@ -195,3 +196,76 @@ def test_an_address_that_nothing_can_open_is_named() -> None:
         (InputError, OutputError, PlanError), match="nonsense://x: this kind of address cannot be opened"
     ):
         run(JsonlWriter("nonsense://x"), initial=[make_batch(["a"])])
+
+
+@pytest.mark.parametrize(
+    ("options", "ending"),
+    [
+        ({"compression": "gzip"}, ".jsonl.gz"),
+        ({"compression": "zstd"}, ".jsonl.zst"),
+        ({"compression": "bz2"}, ".jsonl.bz2"),
+        ({"file_extension": ".json.xz"}, ".json.xz"),
+        ({"file_extension": "jsonl.gz", "compression": "gzip"}, ".jsonl.gz"),
+    ],
+)
+def test_compressed_output_is_named_so_and_can_be_read_again(tmp_path: Path, options: Any, ending: str) -> None:
+    source = make_input(tmp_path / "in", a="x" * 1000)
+    names = []
+    for folder in ("one", "two"):
+        [written] = run(JsonlReader(source), JsonlWriter(tmp_path / folder, **options))
+        names.append(Path(written.data[0]))
+    assert names[0].name.endswith(ending)
+    assert names[0].stat().st_size < 500
+    assert names[0].read_bytes() == names[1].read_bytes(), "no time of day in it"
+    [batch] = run(JsonlReader(tmp_path / "one"))
+    assert isinstance(batch, DocumentBatch)
+    assert batch.column("text").to_pylist() == ["x" * 1000]
+
+
+def test_a_compression_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(
+        ValueError, match=r"compression='gzap'; it is one of gzip, bz2, xz, zstd\. Did you mean 'gzip'\?"
+    ):
+        JsonlWriter("out", compression="gzap")
+
+
+@pytest.mark.parametrize(("writer", "reader"), [(JsonlWriter, JsonlReader), (ParquetWriter, ParquetReader)])
+def test_a_large_batch_is_written_as_several_files(tmp_path: Path, writer: Any, reader: Any) -> None:
+    lines = [json.dumps({"id": number, "text": "word " * 100}) for number in range(100)]
+    (tmp_path / "in.jsonl").write_text("\n".join(lines))
+    source = JsonlReader(tmp_path / "in.jsonl")
+    [written] = run(source, writer(tmp_path / "out", target_file_size="10kB"))
+    assert len(written.data) > 4
+    assert sorted(written.data) == [str(tmp_path / "out" / name) for name in data_files(tmp_path / "out")]
+    batches = run(reader(sorted(written.data)))
+    numbers = [number for batch in batches for number in batch.to_pyarrow()["id"].to_pylist()]  # type: ignore[attr-defined]
+    assert sorted(numbers) == list(range(100))
+    assert all(task.num_bytes < 11_000 for task in batches)
+    # Fewer documents than last time leave nothing of last time behind.
+    [again] = run(source, ScoreFilter(WordCountFilter(min_words=3)), writer(tmp_path / "out", target_file_size="1MB"))
+    assert data_files(tmp_path / "out") == [Path(again.data[0]).name]
+    assert (
+        run(source, ScoreFilter(WordCountFilter(min_words=300)), writer(tmp_path / "out", target_file_size="10kB"))
+        == []
+    )
+    assert data_files(tmp_path / "out") == []
+
+
+def test_the_index_of_a_frame_is_never_written(tmp_path: Path) -> None:
+    # The incumbent writes a column __index_level_0__ when a batch was filtered in pandas.
+    frame = make_batch(["a", "b", "c"]).to_pandas()
+    batch = DocumentBatch("d", frame[frame["text"] != "b"])
+    [written] = run(ParquetWriter(tmp_path / "out"), initial=[batch])
+    assert pq.read_table(written.data[0]).column_names == ["id", "text"]
+    assert pq.read_schema(written.data[0]).metadata is None
+
+
+def test_a_full_disk_is_named_with_the_file_that_did_not_fit(tmp_path: Path) -> None:
+    class OnAFullDisk(JsonlWriter):
+        def write_documents(self, task: DocumentBatch, stream: Any) -> None:
+            stream.write(b'{"text"')
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OutputError, match=f"{tmp_path}/out/.*jsonl: the disk is full"):
+        run(OnAFullDisk(tmp_path / "out"), initial=[make_batch(["a"])])
+    assert data_files(tmp_path / "out") == []

@@ -116,7 +116,7 @@ class StreamingExecutor:
         initial_tasks: Sequence[Task[Any]] | None,
         checkpoint_path: str | Path | None,
     ) -> list[Task[Any]]:
-        opened = open_run(pipeline, venue.cluster, initial_tasks, checkpoint_path, self._run_dir)
+        opened = open_run(pipeline, venue.cluster, initial_tasks, checkpoint_path, self._run_dir, self._budget)
         run = _StreamingRun(self, opened, venue)
         try:
             run.run(root_tasks(initial_tasks), given=initial_tasks is not None)

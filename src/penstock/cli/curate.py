@@ -58,7 +58,8 @@ def command(
 
 def detect_format(input_path: str) -> str:
     """Return the format of the files under a path: that of the first file in it."""
-    from penstock.storage.filesystem import COMPRESSIONS, list_files
+    from penstock.storage.compression import COMPRESSIONS
+    from penstock.storage.filesystem import list_files
 
     every_extension = [extension for extensions in _FORMATS.values() for extension in extensions]
     first = list_files(input_path, every_extension)[0].path

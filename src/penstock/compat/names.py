@@ -42,8 +42,53 @@ _STRING_FILTERS = _all_in(
 )
 _REPETITION_FILTERS = _all_in("penstock.text", "RepeatedLinesFilter")
 
+_DOWNLOADER = _all_in("penstock.text", "DocumentDownloader")
+_DOWNLOAD_STAGE = _all_in("penstock.text", "DocumentDownloadStage")
+_RECORD_EXTRACTOR = _all_in("penstock.text", "DocumentExtractor")
+_RECORD_ITERATOR = _all_in("penstock.text", "DocumentIterator")
+_ITERATE_STAGE = _all_in("penstock.text", "DocumentIterateExtractStage")
+_DOWNLOAD_EXTRACT = _all_in("penstock.text", "DocumentDownloadExtractStage")
+_URL_GENERATOR = _all_in("penstock.text", "URLGenerator")
+_URL_STAGE = _all_in("penstock.text", "URLGenerationStage")
+_SOURCES = {**_DOWNLOADER, **_RECORD_EXTRACTOR, **_RECORD_ITERATOR, **_DOWNLOAD_EXTRACT, **_URL_GENERATOR}
+_COMMON_CRAWL = _all_in("penstock.text", "CommonCrawlDownloadExtractStage")
+_WIKIPEDIA = _all_in("penstock.text", "WikipediaDownloadExtractStage")
+_ARXIV = _all_in("penstock.text", "ArxivDownloadExtractStage")
+_HTML_ALGORITHM = _all_in("penstock.text", "HTMLExtractorAlgorithm")
+_JUSTEXT = _all_in("penstock.text", "JusTextExtractor")
+_RESILIPARSE = _all_in("penstock.text", "ResiliparseExtractor")
+_TRAFILATURA = _all_in("penstock.text", "TrafilaturaExtractor")
+_TOKEN_FILTER = _all_in("penstock.text", "TokenCountFilter")
+_FASTTEXT_FILTERS = _all_in("penstock.text", "FastTextLangId", "FastTextQualityFilter")
+
+_DOCUMENT_MODIFIER = _all_in("penstock.text", "DocumentModifier")
+_MODIFY = _all_in("penstock.text", "Modify")
+_STRING_MODIFIERS = {
+    "c4": _all_in("penstock.text", "BoilerPlateStringModifier"),
+    "line_remover": _all_in("penstock.text", "LineRemover"),
+    "markdown_remover": _all_in("penstock.text", "MarkdownRemover"),
+    "newline_normalizer": _all_in("penstock.text", "NewlineNormalizer"),
+    "quotation_remover": _all_in("penstock.text", "QuotationRemover"),
+    "slicer": _all_in("penstock.text", "Slicer"),
+    "url_remover": _all_in("penstock.text", "UrlRemover"),
+}
+_ALL_STRING_MODIFIERS = {name: ours for names in _STRING_MODIFIERS.values() for name, ours in names.items()}
+_UNICODE_MODIFIER = _all_in("penstock.text", "UnicodeReformatter")
+_LABEL_MODIFIER = _all_in("penstock.text", "FastTextLabelModifier")
+
+_ADD_ID = _all_in("penstock.text", "AddId")
+_JOINER = _all_in("penstock.text", "DocumentJoiner")
+_SPLITTER = _all_in("penstock.text", "DocumentSplitter")
+
 _TEXT = f"{ROOT}.stages.text"
-_XENNA = _all_in("penstock.compat.legacy", "XennaExecutor")
+_DOWNLOAD = f"{_TEXT}.download"
+_XENNA = _all_in("penstock.compat.executors", "XennaExecutor")
+_RAY_DATA = _all_in("penstock.compat.executors", "RayDataExecutor")
+_RAY_ACTOR_POOL = _all_in("penstock.compat.executors", "RayActorPoolExecutor")
+_RAY_CLIENT = {
+    **_all_in("penstock.backends.ray.client", "RayClient"),
+    **_all_in("penstock.backends.ray.slurm", "SlurmRayClient"),
+}
 
 # Module -> its public names -> "module:name" of ours. Parents of a module need no entry of their own.
 NAMES: Mapping[str, Mapping[str, str]] = {
@@ -52,6 +97,11 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     f"{ROOT}.pipeline.pipeline": _PIPELINE,
     f"{ROOT}.backends.xenna": _XENNA,
     f"{ROOT}.backends.xenna.executor": _XENNA,
+    f"{ROOT}.backends.ray_data": _RAY_DATA,
+    f"{ROOT}.backends.ray_data.executor": _RAY_DATA,
+    f"{ROOT}.backends.ray_actor_pool": _RAY_ACTOR_POOL,
+    f"{ROOT}.backends.ray_actor_pool.executor": _RAY_ACTOR_POOL,
+    f"{ROOT}.core.client": _RAY_CLIENT,
     f"{ROOT}.utils.distributed_utils": _all_in("penstock.compat.legacy", "get_client"),
     f"{ROOT}.backends.base": _all_in("penstock.core.worker_info", "NodeInfo", "WorkerMetadata"),
     f"{ROOT}.utils.performance_utils": _all_in("penstock.core.perf", "StagePerfStats"),
@@ -75,22 +125,70 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     f"{_TEXT}.io.writer.parquet": _PARQUET_WRITER,
     # Early releases had the heuristics in text.filters and ScoreFilter in text.modules; scripts of that time do too.
     f"{_TEXT}.filters": {**_DOCUMENT_FILTER, **_SCORE_FILTER, **_STRING_FILTERS, **_REPETITION_FILTERS},
-    f"{_TEXT}.modules": _SCORE_FILTER,
+    f"{_TEXT}.modules": {**_SCORE_FILTER, **_MODIFY, **_ADD_ID, **_JOINER, **_SPLITTER},
+    f"{_TEXT}.modules.add_id": _ADD_ID,
+    f"{_TEXT}.modules.joiner": _JOINER,
+    f"{_TEXT}.modules.splitter": _SPLITTER,
     f"{_TEXT}.filters.doc_filter": _DOCUMENT_FILTER,
     f"{_TEXT}.filters.score_filter": _SCORE_FILTER,
     f"{_TEXT}.filters.heuristic": _STRING_FILTERS,
     f"{_TEXT}.filters.heuristic.string": _STRING_FILTERS,
     f"{_TEXT}.filters.heuristic.repetition": _REPETITION_FILTERS,
     f"{_TEXT}.filters.heuristic.repetition.repetition": _REPETITION_FILTERS,
+    f"{_DOWNLOAD}": {**_SOURCES, **_COMMON_CRAWL, **_WIKIPEDIA, **_ARXIV},
+    f"{_DOWNLOAD}.base": _SOURCES,
+    f"{_DOWNLOAD}.base.download": {**_DOWNLOADER, **_DOWNLOAD_STAGE},
+    f"{_DOWNLOAD}.base.extract": _RECORD_EXTRACTOR,
+    f"{_DOWNLOAD}.base.iterator": {**_RECORD_ITERATOR, **_ITERATE_STAGE},
+    f"{_DOWNLOAD}.base.stage": _DOWNLOAD_EXTRACT,
+    f"{_DOWNLOAD}.base.url_generation": {**_URL_GENERATOR, **_URL_STAGE},
+    f"{_DOWNLOAD}.common_crawl": _COMMON_CRAWL,
+    f"{_DOWNLOAD}.common_crawl.stage": _COMMON_CRAWL,
+    f"{_DOWNLOAD}.common_crawl.download": _all_in(
+        "penstock.text", "CommonCrawlWARCDownloader", "CommonCrawlWARCReader"
+    ),
+    f"{_DOWNLOAD}.common_crawl.extract": _all_in("penstock.text", "CommonCrawlHTMLExtractor"),
+    f"{_DOWNLOAD}.common_crawl.url_generation": _all_in(
+        "penstock.text", "MainCommonCrawlUrlGenerator", "NewsCommonCrawlUrlGenerator"
+    ),
+    f"{_DOWNLOAD}.common_crawl.warc_iterator": _all_in("penstock.text", "CommonCrawlWarcIterator"),
+    f"{_DOWNLOAD}.html_extractors": {**_HTML_ALGORITHM, **_JUSTEXT, **_RESILIPARSE, **_TRAFILATURA},
+    f"{_DOWNLOAD}.html_extractors.base": _HTML_ALGORITHM,
+    f"{_DOWNLOAD}.html_extractors.justext": _JUSTEXT,
+    f"{_DOWNLOAD}.html_extractors.resiliparse": _RESILIPARSE,
+    f"{_DOWNLOAD}.html_extractors.trafilatura": _TRAFILATURA,
+    f"{_DOWNLOAD}.html_extractors.utils": _all_in("penstock.text", "get_stop_list_dict"),
+    f"{_DOWNLOAD}.wikipedia": _WIKIPEDIA,
+    f"{_DOWNLOAD}.wikipedia.stage": _WIKIPEDIA,
+    f"{_DOWNLOAD}.wikipedia.download": _all_in("penstock.text", "WikipediaDownloader"),
+    f"{_DOWNLOAD}.wikipedia.extract": _all_in("penstock.text", "WikipediaExtractor"),
+    f"{_DOWNLOAD}.wikipedia.iterator": _all_in("penstock.text", "WikipediaIterator"),
+    f"{_DOWNLOAD}.wikipedia.url_generation": _all_in("penstock.text", "WikipediaUrlGenerator"),
+    f"{_DOWNLOAD}.arxiv": _ARXIV,
+    f"{_DOWNLOAD}.arxiv.stage": _ARXIV,
+    f"{_DOWNLOAD}.arxiv.download": _all_in("penstock.text", "ArxivDownloader"),
+    f"{_DOWNLOAD}.arxiv.extract": _all_in("penstock.text", "ArxivExtractor"),
+    f"{_DOWNLOAD}.arxiv.iterator": _all_in("penstock.text", "ArxivIterator"),
+    f"{_DOWNLOAD}.arxiv.url_generation": _all_in("penstock.text", "ArxivUrlGenerator"),
+    f"{_TEXT}.filters.token": _TOKEN_FILTER,
+    f"{_TEXT}.filters.token.token_count": _TOKEN_FILTER,
+    f"{_TEXT}.filters.fasttext": _FASTTEXT_FILTERS,
+    f"{_TEXT}.filters.fasttext.fasttext_filters": _FASTTEXT_FILTERS,
+    f"{_TEXT}.io.writer.megatron_tokenizer": _all_in("penstock.text", "MegatronTokenizerWriter"),
+    f"{_TEXT}.modifiers": {**_DOCUMENT_MODIFIER, **_MODIFY, **_ALL_STRING_MODIFIERS},
+    f"{_TEXT}.modifiers.doc_modifier": _DOCUMENT_MODIFIER,
+    f"{_TEXT}.modifiers.modifier": _MODIFY,
+    f"{_TEXT}.modifiers.string": _ALL_STRING_MODIFIERS,
+    **{f"{_TEXT}.modifiers.string.{module}": names for module, names in _STRING_MODIFIERS.items()},
+    f"{_TEXT}.modifiers.unicode": _UNICODE_MODIFIER,
+    f"{_TEXT}.modifiers.unicode.unicode_reformatter": _UNICODE_MODIFIER,
+    f"{_TEXT}.modifiers.fasttext": _LABEL_MODIFIER,
+    f"{_TEXT}.modifiers.fasttext.fasttext_label": _LABEL_MODIFIER,
 }
 
-_STREAMING = "StreamingExecutor (penstock), which uses every core and GPU of this machine"
 _OWN_STAGE = "a ProcessingStage of your own (penstock), which sees one batch at a time"
 _OWN_FILTER = "ScoreFilter with a DocumentFilter of your own (penstock.text)"
-_NO_CLUSTER = "StreamingExecutor (penstock), which needs no cluster: leave the client out"
 
-_RAY_DATA = {"RayDataExecutor": _STREAMING}
-_RAY_ACTOR_POOL = {"RayActorPoolExecutor": _STREAMING}
 _EXACT = {"ExactDeduplicationWorkflow": _OWN_STAGE}
 _FUZZY = {"FuzzyDeduplicationWorkflow": _OWN_STAGE}
 _QUALITY = {"QualityClassifier": _OWN_FILTER}
@@ -98,11 +196,6 @@ _QUALITY = {"QualityClassifier": _OWN_FILTER}
 # Module -> names in it that we do not have, but users often import -> what to use meanwhile.
 # The modules can be imported, because only then can the message name the class the script asks for.
 WANTED: Mapping[str, Mapping[str, str]] = {
-    f"{ROOT}.backends.ray_data": _RAY_DATA,
-    f"{ROOT}.backends.ray_data.executor": _RAY_DATA,
-    f"{ROOT}.backends.ray_actor_pool": _RAY_ACTOR_POOL,
-    f"{ROOT}.backends.ray_actor_pool.executor": _RAY_ACTOR_POOL,
-    f"{ROOT}.core.client": {"RayClient": _NO_CLUSTER, "SlurmRayClient": _NO_CLUSTER},
     f"{ROOT}.stages.deduplication.exact.workflow": _EXACT,
     f"{ROOT}.stages.deduplication.fuzzy": _FUZZY,
     f"{ROOT}.stages.deduplication.fuzzy.workflow": _FUZZY,

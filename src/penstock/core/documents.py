@@ -1,14 +1,16 @@
-"""A batch of documents: an Arrow table that also speaks pandas."""
+"""A batch of documents: an Arrow table that also speaks pandas, and that is made only when it is asked for."""
 
 from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from penstock.core.json_column import decode_json_columns, encode_json_columns, json_field
+from penstock.core.alignment import align
+from penstock.core.json_column import decode_json_columns, encode_json_columns, is_json, json_field
+from penstock.core.lazy_rows import LazyRows
 from penstock.core.task import Task
 from penstock.extras import require
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+    from penstock.core.lazy_rows import Rows
+
 _LONGEST_EXCERPT = 500
 
 
@@ -25,7 +29,9 @@ _LONGEST_EXCERPT = 500
 class DocumentBatch(Task[Any]):
     """Documents as rows of a table.
 
-    The table may be Arrow or pandas; stages ask for the one they like, and the other is made when asked for.
+    The table may be Arrow or pandas; stages ask for the one they like, and the other is made when asked for. A batch
+    that comes from a reader may hold the documents as they were read: ``column``, ``select`` and ``with_columns``
+    leave them so, and a writer of the same format copies what nobody changed.
 
     >>> import pyarrow as pa
     >>> batch = DocumentBatch("demo", pa.table({"id": [1, 2], "text": ["a", "b"]}))
@@ -35,12 +41,57 @@ class DocumentBatch(Task[Any]):
 
     noun: ClassVar[str] = "documents"
 
-    # Which document of the source task each row is, counted as they were read; None where nobody can tell.
-    source_rows: npt.NDArray[np.int64] | None = field(init=False, default=None)
+    # The documents as they were read, row by row. Without a `data` of its own the batch is these; with one, they are
+    # what it was made from.
+    _lazy: ClassVar[LazyRows | None] = None
+    _source_rows: ClassVar[npt.NDArray[np.int64] | None] = None
+    # The index of a frame when its rows were last known: pandas puts another in its place when it moves rows about.
+    _index: ClassVar[Any] = None
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Keep track of which row is which when somebody replaces the table."""
+        if name != "data":
+            super().__setattr__(name, value)
+        elif isinstance(value, LazyRows):
+            self.__dict__.pop("data", None)
+            self.__dict__["_lazy"] = value
+        elif self._lazy is None and self.source_rows is None:
+            self.__dict__["data"] = value
+        else:
+            before = copy.copy(self)
+            self.__dict__.update(data=value, _lazy=None, _source_rows=None)
+            self.descend_from(before)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - the table, in whatever form it is
+        """Make the table when somebody looks at it for the first time."""
+        lazy = self.__dict__.get("_lazy")
+        if name == "data" and lazy is not None:
+            return lazy.to_table()
+        raise AttributeError(f"{type(self).__name__} has no attribute '{name}'")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave behind what is known by its place in memory."""
+        state = {key: value for key, value in self.__dict__.items() if key != "_index"}
+        return {**state, "_lazy": None, "_source_rows": None} if self._rows_were_moved else state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Know the rows again, here or in another process."""
+        self.__dict__.update(state)
+        self._remember_rows()
+
+    @property
+    def source_rows(self) -> npt.NDArray[np.int64] | None:
+        """Which document of the source task each row is, counted as they were read; None where nobody can tell."""
+        return None if self._rows_were_moved else self._source_rows
+
+    @source_rows.setter
+    def source_rows(self, rows: npt.NDArray[np.int64] | None) -> None:
+        self.__dict__["_source_rows"] = rows
+        self._remember_rows()
 
     def validate(self) -> bool:
         """Accept an Arrow table or a pandas frame only."""
-        if not (_is_arrow(self.data) or _is_pandas(self.data)):
+        if not (self._is_lazy or _is_arrow(self.data) or _is_pandas(self.data)):
             raise TypeError(
                 f"DocumentBatch: data must be a pyarrow.Table or a pandas.DataFrame, got {type(self.data).__name__}."
             )
@@ -74,44 +125,82 @@ class DocumentBatch(Task[Any]):
         require("pandas", "pandas", "DocumentBatch.to_pandas()")
         return decode_json_columns(self.data, self.data.to_pandas(integer_object_nulls=True))
 
+    def to_lazy(self) -> LazyRows | None:
+        """Return the documents in the form they were read in, changed as the stages changed them; None: not known."""
+        if self._lazy is None or self._is_lazy:
+            return self._lazy
+        if self._rows_were_moved:
+            return None
+        return self._lazy.revised(self.to_pyarrow())
+
     @property
     def num_items(self) -> int:
         """How many documents."""
-        return len(self.data)
+        return len(self._lazy) if self._is_lazy and self._lazy is not None else len(self.data)
 
     @property
     def num_bytes(self) -> int:
         """How many bytes the rows take; of a slice, only its own rows."""
+        origin = self._lazy.num_bytes if self._lazy is not None else 0
+        if self._is_lazy:
+            return origin
         if _is_arrow(self.data):
-            return int(self.data.nbytes)
-        return int(self.data.memory_usage(index=False, deep=True).sum())
+            return origin + int(self.data.nbytes)
+        return origin + int(self.data.memory_usage(index=False, deep=True).sum())
 
-    def select(self, rows: Sequence[int] | npt.NDArray[np.int64]) -> DocumentBatch:
+    def select(self, rows: Rows) -> DocumentBatch:
         """Return a batch of only these documents, under the same name."""
-        if _is_arrow(self.data):
-            import pyarrow as pa
+        import numpy as np
 
-            data = self.data.take(pa.array(rows, pa.int64()))
-        else:
-            data = self.data.iloc[list(rows)]
+        wanted = np.asarray(rows, dtype=np.int64)
         chosen = copy.copy(self)
-        chosen.data = data
-        chosen.source_rows = None if self.source_rows is None else self.source_rows[list(rows)]
+        if not self._is_lazy:
+            taken = self.data.take(wanted) if _is_arrow(self.data) else self.data.iloc[wanted]
+            chosen.__dict__["data"] = taken
+        # What the copy does not know any more, the choice does not either.
+        chosen.__dict__["_lazy"] = None if chosen._lazy is None else chosen._lazy.select(wanted)
+        chosen.source_rows = None if self.source_rows is None else self.source_rows[wanted]
         return chosen
 
     def column(self, name: str) -> pa.ChunkedArray:
         """Return one column as Arrow, without making any other."""
+        if self._is_lazy and self._lazy is not None:
+            return self._lazy.column(name)
         return self.to_pyarrow()[name]
+
+    def holds_json(self, name: str) -> bool:
+        """Tell whether a column holds the JSON text of values that Arrow has no one type for."""
+        if self._is_lazy and self._lazy is not None:
+            return is_json(self._lazy.field(name))
+        return is_json(self.to_pyarrow().schema.field(name))
 
     def with_columns(self, columns: Mapping[str, pa.Array]) -> DocumentBatch:
         """Return a batch of the same documents with some columns added or replaced."""
+        changed = copy.copy(self)
+        if self._is_lazy and self._lazy is not None:
+            changed.__dict__["_lazy"] = self._lazy.with_columns(columns)
+            return changed
         table = self.to_pyarrow()
         for name, column in columns.items():
             position = table.schema.get_field_index(name)
             table = table.append_column(name, column) if position < 0 else table.set_column(position, name, column)
-        changed = copy.copy(self)
-        changed.data = table
+        changed.__dict__["data"] = table
         return changed
+
+    def descend_from(self, parent: Task[Any]) -> None:
+        """Find out which rows of the parent these are, if the stage that made this batch did not say."""
+        if not isinstance(parent, DocumentBatch) or self._source_rows is not None or self._lazy is not None:
+            return
+        if parent._lazy is None and parent.source_rows is None:
+            return
+        found = align(parent, self)
+        if found is None:
+            return
+        if parent._lazy is not None:
+            self.__dict__["_lazy"] = parent._lazy.select(found.rows)
+        if parent.source_rows is not None and found.is_certain:
+            self.source_rows = parent.source_rows[found.rows]
+        self._remember_rows()
 
     def excerpt(self, row: int) -> str:
         """Return one document as JSON, long values cut."""
@@ -119,15 +208,32 @@ class DocumentBatch(Task[Any]):
         return json.dumps({key: _shortened(value) for key, value in document.items()}, ensure_ascii=False, default=str)
 
     def compacted(self) -> DocumentBatch:
-        """Return the batch without the rest of a table it is a slice of."""
-        if not _is_arrow(self.data) or self.data.get_total_buffer_size() <= 1.5 * self.data.nbytes + 65536:
-            return self
-        return self.select(range(self.num_items))
+        """Return the batch without the rest of a table, or of a file, that it is a part of."""
+        compact = copy.copy(self)
+        if self._lazy is not None:
+            compact.__dict__["_lazy"] = self._lazy.compacted()
+        elif _is_arrow(self.data) and self.data.get_total_buffer_size() > 1.5 * self.data.nbytes + 65536:
+            compact.__dict__["data"] = self.data.take(list(range(len(self.data))))
+        return compact
 
     def get_columns(self) -> list[str]:
         """Return the names of the columns, in order."""
+        if self._is_lazy and self._lazy is not None:
+            return self._lazy.names
         names = self.data.column_names if _is_arrow(self.data) else self.data.columns
         return [str(name) for name in names]
+
+    @property
+    def _is_lazy(self) -> bool:
+        return "data" not in self.__dict__
+
+    @property
+    def _rows_were_moved(self) -> bool:
+        """Whether a stage sorted or cut the frame in place, so that nobody can tell any more which row is which."""
+        return self._index is not None and _is_pandas(self.data) and self.data.index is not self._index
+
+    def _remember_rows(self) -> None:
+        self.__dict__["_index"] = self.data.index if not self._is_lazy and _is_pandas(self.data) else None
 
 
 def _shortened(value: Any) -> Any:  # noqa: ANN401 - a cell of a table

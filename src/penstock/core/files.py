@@ -60,12 +60,25 @@ class FileGroupTask(Task[list[str]]):
 
 
 class SizedFile(NamedTuple):
-    """A file that exists, and how large it is."""
+    """A file that exists, or a part of one, and how large it is."""
 
     path: str
     size: int
     # Where it lies below the path the user gave: the same wherever that is.
     name: str = ""
+    # Where it may be cut: the sizes of its row groups. Empty: anywhere, or nobody looked.
+    pieces: tuple[int, ...] = ()
+    # The part meant: from the first up to the last byte, or row group. None: all of it.
+    part: tuple[int, int] | None = None
+
+    @property
+    def part_name(self) -> str:
+        """The name, and of a part which.
+
+        >>> SizedFile("/data/a.jsonl", 100, "a.jsonl", part=(0, 100)).part_name
+        'a.jsonl[0:100]'
+        """
+        return self.name if self.part is None else f"{self.name}[{self.part[0]}:{self.part[1]}]"
 
 
 def group_files(
@@ -73,7 +86,7 @@ def group_files(
 ) -> Iterator[list[SizedFile]]:
     """Put files into groups that are read together, in order.
 
-    With a ``blocksize`` a group closes before it would grow past that many bytes.
+    With a ``blocksize`` a group closes before it would grow past that many bytes, and part of a file stands alone.
 
     >>> files = [SizedFile("a", 6), SizedFile("b", 3), SizedFile("c", 4)]
     >>> [[f.path for f in group] for group in group_files(files, blocksize=10)]
@@ -87,10 +100,45 @@ def group_files(
     for file in files:
         full = limit is not None and len(group) >= limit
         overflow = blocksize is not None and group_bytes + file.size > blocksize
-        if group and (full or overflow):
+        alone = file.part is not None or (bool(group) and group[-1].part is not None)
+        if group and (full or overflow or alone):
             yield group
             group, group_bytes = [], 0
         group.append(file)
         group_bytes += file.size
     if group:
         yield group
+
+
+def cut_by_bytes(file: SizedFile, blocksize: int) -> Iterator[SizedFile]:
+    """Cut a file that can be cut anywhere into parts of one block.
+
+    >>> [part.part for part in cut_by_bytes(SizedFile("a", 25), 10)]
+    [(0, 10), (10, 20), (20, 25)]
+    >>> [part.part for part in cut_by_bytes(SizedFile("a", 10), 10)]
+    [None]
+    """
+    if file.size <= blocksize:
+        yield file
+        return
+    for start in range(0, file.size, blocksize):
+        end = min(start + blocksize, file.size)
+        yield file._replace(size=end - start, part=(start, end))
+
+
+def cut_by_pieces(file: SizedFile, blocksize: int) -> Iterator[SizedFile]:
+    """Cut a file between its row groups, as many together as fit into a block.
+
+    >>> [part.part for part in cut_by_pieces(SizedFile("a", 25, pieces=(4, 4, 9, 8)), 10)]
+    [(0, 2), (2, 3), (3, 4)]
+    """
+    if file.size <= blocksize or len(file.pieces) < 2:
+        yield file
+        return
+    start = taken = 0
+    for position, size in enumerate(file.pieces):
+        if position > start and taken + size > blocksize:
+            yield file._replace(size=taken, part=(start, position), pieces=())
+            start, taken = position, 0
+        taken += size
+    yield file._replace(size=taken, part=(start, len(file.pieces)), pieces=())

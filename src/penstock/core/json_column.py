@@ -7,6 +7,7 @@ pandas users see Python objects.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -47,13 +48,25 @@ def agree_on_json(tables: list[pa.Table]) -> list[pa.Table]:
     return agreed
 
 
+def decode_json(text: str) -> Any:  # noqa: ANN401 - any JSON value
+    """Return a JSON value as Python has it; a number beyond every type is infinite.
+
+    >>> decode_json('{"a": [1.5, 1e400]}')
+    {'a': [1.5, inf]}
+    """
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return json.loads(text)
+
+
 def decode_json_columns(table: pa.Table, frame: pd.DataFrame) -> pd.DataFrame:
     """Put Python objects in place of JSON text, for people who work in pandas."""
     import pandas as pd
 
     for field in table.schema:
         if is_json(field):
-            values = [None if text is None else msgspec.json.decode(text) for text in table[field.name].to_pylist()]
+            values = [None if text is None else decode_json(text) for text in table[field.name].to_pylist()]
             frame[field.name] = pd.Series(values, index=frame.index, dtype=object)
     return frame
 

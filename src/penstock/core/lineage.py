@@ -78,3 +78,5 @@ def _inherit(parents: Sequence[Task[Any]], child: Task[Any], task_id: str, order
         child._metadata = {**parent._metadata, **child._metadata}
     # A copy: siblings that share their parent's list would count each other's stages.
     child._stage_perf = list(child._stage_perf) or [record for parent in parents for record in parent._stage_perf]
+    if len(parents) == 1:
+        child.descend_from(parents[0])

@@ -15,12 +15,15 @@ class Rejection:
     stage: str
     reason: str
     source: str = ""
+    # Which line or row of the source, counted from 1; None where nobody counted.
     position: int | None = None
     excerpt: str = ""
     task_id: str = ""
     # True where a stage failed on it, False where it was never a good record; and what to type to see it fail.
     failed: bool = False
     reproduce: str = ""
+    # The byte of the source, decompressed, at which it begins.
+    byte: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as plain data."""

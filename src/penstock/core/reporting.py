@@ -18,9 +18,17 @@ class Reporting:
     # The worker sets this where somebody will read what is recorded.
     _keeps_ledger: bool = False
 
-    def reject(self, reason: str, *, source: str = "", position: int | None = None, excerpt: str = "") -> None:
+    def reject(
+        self,
+        reason: str,
+        *,
+        source: str = "",
+        position: int | None = None,
+        excerpt: str = "",
+        byte: int | None = None,
+    ) -> None:
         """Set one record aside: it goes to the dead-letter file with this reason, and the rest goes on."""
-        record = Rejection(self.name, reason, source, position, excerpt[:MAX_EXCERPT])
+        record = Rejection(self.name, reason, source, position, excerpt[:MAX_EXCERPT], byte=byte)
         self.__dict__.setdefault("_rejections", []).append(record)
 
     def take_rejections(self) -> list[Rejection]:

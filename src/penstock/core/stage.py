@@ -140,6 +140,9 @@ class ProcessingStage(Reporting, Generic[X, Y]):
         """Return how those files would be grouped into tasks."""
         return [list(files)]
 
+    def fit_to(self, memory_per_worker: float, memory_budget: int | None = None) -> None:
+        """Be told, before the plan is made, how many bytes a worker has, and all of them between stages if bounded."""
+
     def before_run(self, *, resuming: bool) -> None:
         """Run once per run, on the driver, when the plan is good and no worker has started."""
 

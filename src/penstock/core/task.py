@@ -66,6 +66,9 @@ class Task(Generic[T]):
         """Return the task without memory it only drags along, such as the rest of a table it is a slice of."""
         return self
 
+    def descend_from(self, parent: Task[Any]) -> None:
+        """Take over from the parent what a stage cannot be asked to carry along, such as which row is which."""
+
     def get_deterministic_id(self) -> str | None:
         """Return an id that follows from the content, for tasks that come from a source; None: use the position."""
         return None

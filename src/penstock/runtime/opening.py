@@ -48,13 +48,22 @@ def open_run(
     initial_tasks: Sequence[Task[Any]] | None,
     checkpoint_path: str | Path | None,
     run_dir: str | None,
+    memory_budget: int | None = None,
 ) -> OpenRun:
     """Plan a run and open what it writes to; raise before anything was touched if it cannot run."""
-    plan = plan_pipeline(pipeline, cluster, initial_tasks, with_checkpoint=checkpoint_path is not None)
+    plan = plan_pipeline(
+        pipeline,
+        cluster,
+        initial_tasks,
+        with_checkpoint=checkpoint_path is not None,
+        memory_budget=memory_budget,
+    )
     prints = fingerprint(plan.stages, initial_tasks)
     journal = Journal(checkpoint_path, prints) if checkpoint_path is not None else None
-    output = next((path for stage in reversed(plan.stages) if (path := stage.writes_to()) is not None), None)
-    folder = RunFolder(run_dir) if run_dir else beside_output(output, pipeline.name)
+    writer = next((stage for stage in reversed(plan.stages) if stage.writes_to() is not None), None)
+    output = writer.writes_to() if writer is not None else None
+    options = getattr(writer, "storage_options", None)
+    folder = RunFolder(run_dir) if run_dir else beside_output(output, pipeline.name, options)
     run = OpenRun(plan, journal, folder, output, bool(run_dir))
     try:
         _before_run(plan, resuming=journal is not None and journal.resumed)

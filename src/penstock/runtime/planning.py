@@ -14,6 +14,7 @@ from penstock.errors import InputError, PlanError
 from penstock.plan.check import overlap
 from penstock.plan.plan import Plan
 from penstock.plan.planner import make_plan
+from penstock.runtime.machine import GB
 from penstock.storage.filesystem import filesystem_of
 
 
@@ -23,12 +24,16 @@ def plan_pipeline(
     initial_tasks: Sequence[Task[Any]] | None = None,
     *,
     with_checkpoint: bool = False,
+    memory_budget: int | None = None,
 ) -> Plan:
     """Take composites apart, look the sources up, and plan; every mistake found on the way is in one error."""
     try:
         stages = pipeline.build()
     except ValueError as error:
         raise PlanError(pipeline.name, [str(error)]) from error
+    memory_per_worker = min((node.memory_gb / max(node.cpus, 1) for node in cluster.nodes), default=0.0) * GB
+    for stage in stages:
+        stage.fit_to(memory_per_worker, memory_budget)
     listing, unreadable = _look_up_sources(stages)
     return make_plan(
         pipeline.name,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,13 +30,19 @@ class ChainResult:
 
 
 class _Consumed:
-    """What a step was given, looked at before the stage may change it; for a later piece of the same: nothing."""
+    """What a step was given, looked at before the stage may change it."""
 
-    def __init__(self, step: Step, tasks: Sequence[Task[Any]] = ()) -> None:
+    def __init__(self, tasks: Sequence[Task[Any]]) -> None:
         self.tasks = len(tasks)
         self.items, self.bytes = _measure(tasks)
         self.task_ids = ",".join(task.task_id for task in tasks)
         self.noun = tasks[0].noun if tasks else ""
+
+    def used_up(self) -> _Consumed:
+        """Return the same tasks when all of them is accounted for already."""
+        rest = copy.copy(self)
+        rest.tasks = rest.items = rest.bytes = 0
+        return rest
 
 
 class Worker:
@@ -166,7 +173,7 @@ class Worker:
     def _run_step(self, number: int, tasks: list[Task[Any]]) -> list[Task[Any]] | Iterator[Task[Any]]:
         """Let one step work on a chunk; what it gives one by one is counted as it comes."""
         step, counters = self._steps[number], self._counters[number]
-        consumed = _Consumed(step, tasks)
+        consumed = _Consumed(tasks)
         start = self._clock()
         try:
             outputs = self._call(step, counters, tasks)
@@ -201,7 +208,7 @@ class Worker:
             self._account(step, counters, consumed, [piece] if piece is not None else [], self._clock() - start)
             if piece is None:
                 return
-            consumed = _Consumed(step)
+            consumed = consumed.used_up()
             given += 1
             yield piece
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import lzma
 import os
 import re
@@ -11,14 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-import fsspec
 from fsspec.core import url_to_fs
 
 from penstock.core.files import SizedFile
 from penstock.errors import InputError
-
-# What may follow a file's own extension: read through transparently.
-COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
+from penstock.storage.compression import COMPRESSIONS, Decompressed, compression_of
 
 
 def filesystem_of(path: str, storage_options: dict[str, Any] | None = None) -> tuple[Any, str]:
@@ -109,12 +107,16 @@ def _nothing_found(path: str, extensions: tuple[str, ...], others: list[str]) ->
 @contextmanager
 def open_input(path: str, storage_options: dict[str, Any] | None = None) -> Iterator[IO[bytes]]:
     """Open a file for reading, decompressed if its name says it is compressed."""
-    compression = "zstd" if path.endswith(".zst") else "infer"
-    try:
-        opened = fsspec.open(path, "rb", compression=compression, **(storage_options or {}))
-    except ValueError as error:
-        raise InputError(f"{path}: cannot be opened: {error}") from error
-    with reading(path), opened as stream:
+    with open_stored(path, storage_options) as stream, reading(path):
+        ending = compression_of(path)
+        yield stream if ending is None else io.BufferedReader(Decompressed(stream, ending), 1 << 20)
+
+
+@contextmanager
+def open_stored(path: str, storage_options: dict[str, Any] | None = None) -> Iterator[IO[bytes]]:
+    """Open a file for reading as it is stored."""
+    filesystem, name = filesystem_of(path, storage_options)
+    with reading(path), filesystem.open(name, "rb") as stream:
         yield stream
 
 

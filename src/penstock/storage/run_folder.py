@@ -19,8 +19,9 @@ FOLDER_NAME = "_penstock"
 class RunFolder:
     """Where a run writes about itself; nothing is created before there is something to write."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, storage_options: dict[str, Any] | None = None) -> None:
         self.path = path
+        self._options = storage_options
         self.dead_letters = f"{path}/dead_letters.jsonl"
         self.summary = f"{path}/summary.json"
         self.num_dead_letters = 0
@@ -29,7 +30,7 @@ class RunFolder:
     def clear(self) -> None:
         """Remove what an earlier run left here, so that nothing old is taken for new."""
         for path in (self.dead_letters, self.summary):
-            filesystem, name = filesystem_of(path)
+            filesystem, name = filesystem_of(path, self._options)
             if filesystem.exists(name):
                 filesystem.rm(name)
 
@@ -39,7 +40,7 @@ class RunFolder:
             return
         try:
             if self._dead_letter_stream is None:
-                filesystem, name = filesystem_of(self.dead_letters)
+                filesystem, name = filesystem_of(self.dead_letters, self._options)
                 filesystem.makedirs(filesystem._parent(name), exist_ok=True)
                 self._dead_letter_stream = filesystem.open(name, "wb")
             for rejection in rejections:
@@ -52,7 +53,7 @@ class RunFolder:
 
     def write_summary(self, summary: dict[str, Any]) -> None:
         """Write the totals."""
-        with atomic_write(self.summary) as stream:
+        with atomic_write(self.summary, self._options) as stream:
             stream.write(json.dumps(summary, indent=2, ensure_ascii=False).encode() + b"\n")
 
     def close(self) -> None:
@@ -62,8 +63,8 @@ class RunFolder:
             self._dead_letter_stream = None
 
 
-def beside_output(output: str | None, pipeline: str) -> RunFolder:
+def beside_output(output: str | None, pipeline: str, storage_options: dict[str, Any] | None = None) -> RunFolder:
     """Choose the folder of a run: inside its output, or under the current folder if it writes none."""
     if output is not None:
-        return RunFolder(f"{output.rstrip('/')}/{FOLDER_NAME}")
+        return RunFolder(f"{output.rstrip('/')}/{FOLDER_NAME}", storage_options)
     return RunFolder(str(Path("penstock-runs") / pipeline))

@@ -163,7 +163,9 @@ class RayClient:
         deadline = time.monotonic() + self.start_timeout_s
         while not is_so():
             if self._process is not None and self._process.poll() is not None:
-                raise ClusterError(f"Ray ended with exit code {self._process.returncode} before it was up.{self._tail()}")
+                raise ClusterError(
+                    f"Ray ended with exit code {self._process.returncode} before it was up.{self._tail()}"
+                )
             if time.monotonic() > deadline:
                 raise ClusterError(f"Ray did not {what} within {self.start_timeout_s:g} s.{self._tail()}")
             time.sleep(_POLL_S)

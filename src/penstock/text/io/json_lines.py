@@ -1,136 +1,177 @@
-"""JSON lines to Arrow columns and back, exactly: no value is guessed into another type."""
+"""Where the documents in a block of JSON lines begin and end, and what is wrong with the lines that hold none.
+
+Every line is checked in full here (JSON, UTF-8, no half characters), so that whoever takes one apart later need not.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import IO, Any
+from typing import Any
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from penstock.core.json_column import is_json, json_field
+Positions = npt.NDArray[np.int64]
 
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_INT64 = range(-(2**63), 2**63)
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_LONGEST_EXCERPT = 2000
+# Past so many in one block each is described more briefly: a file of something else must not fill the memory.
+_MANY = 1000
+_WINDOW = 1 << 20
+_NEWLINE, _BACKSLASH, _OPEN, _CLOSE, _QUOTE, _U = b'\n\\{}"u'
 _decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_checked = msgspec.json.Decoder(dict[str, Any], float_hook=str).decode
-_decode_strings = msgspec.json.Decoder(list[str | None]).decode
-_decode_values = msgspec.json.Decoder(list[Any]).decode
 
 
 @dataclass
 class BadLine:
-    """A line that is no JSON object, and why."""
+    """A line that is no document, and why."""
 
+    # Counted from 1 within the block.
     number: int
+    # Where it begins in the block.
+    offset: int
     reason: str
-    line: bytes
+    excerpt: str
 
 
 @dataclass
-class Records:
-    """Parsed lines: for each an object whose values are still JSON text."""
+class Scan:
+    """What is in a block: good lines by where they begin and end, the names of their fields, and bad lines."""
 
-    objects: list[dict[str, msgspec.Raw]] = field(default_factory=list)
+    starts: Positions
+    ends: Positions
+    names: list[str] = field(default_factory=list)
     bad_lines: list[BadLine] = field(default_factory=list)
+    # How many lines there are, blank ones too.
+    lines: int = 0
 
 
-def parse_lines(stream: Iterable[bytes]) -> Records:
-    """Parse a file line by line; what is no object is set aside, blank lines are no documents."""
-    records = Records()
-    for number, raw_line in enumerate(stream, start=1):
-        line = (raw_line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else raw_line).strip()
-        if not line:
-            continue
+def scan_lines(block: pa.Buffer, text_field: str | None = None) -> Scan:
+    """Find the documents in a block; blank lines are none. With a ``text_field`` each must have text there."""
+    data = np.frombuffer(block, np.uint8)
+    starts, ends = _split(data)
+    lines = len(starts)
+    numbers = np.arange(1, lines + 1)
+    starts, ends, numbers = _stripped(block, data, starts, ends, numbers)
+    utf8 = _is_utf8(block)
+    suspects = set(_lines_at(_half_characters(data), starts))
+    view = memoryview(block)
+    names: dict[str, None] = {}
+    bad: list[BadLine] = []
+    bad_rows: list[int] = []
+    for row, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
+        line = view[start:end]
         try:
-            parsed = _decode_object(line)
-            if not line.isascii():
-                line.decode("utf-8")
-            if b"\\u" in line:
-                _decode_checked(line)  # an escape may name half a character
-        except UnicodeDecodeError as error:
-            records.bad_lines.append(BadLine(number, f"invalid UTF-8 at byte {error.start}", line))
-        except RecursionError:
-            records.bad_lines.append(BadLine(number, "not JSON: nested too deeply", line))
-        except msgspec.DecodeError as error:
-            records.bad_lines.append(BadLine(number, _reason(line, error), line))
-        else:
-            if parsed:
-                records.objects.append(parsed)
+            document = _decode_object(line)
+            if not document:
+                reason = "an object without any field"
+            elif not utf8 and (reason := _utf8_trouble(line)):
+                pass
+            elif text_field is not None and not _is_text(document.get(text_field)):
+                reason = f"no text in its field '{text_field}'"
             else:
-                records.bad_lines.append(BadLine(number, "an object without any field", line))
-    return records
+                if row in suspects:
+                    _decode_checked(line)
+                if not document.keys() <= names.keys():
+                    names.update(dict.fromkeys(document))
+                continue
+        except RecursionError:
+            reason = "not JSON: nested too deeply"
+        except msgspec.DecodeError as error:
+            reason = _utf8_trouble(line) or _reason(line, error)
+        except UnicodeDecodeError:
+            reason = _utf8_trouble(line)
+        bad_rows.append(row)
+        shown = bytes(line[: _LONGEST_EXCERPT if len(bad) < _MANY else 100])
+        bad.append(BadLine(int(numbers[row]), start, reason, shown.decode("utf-8", "backslashreplace")))
+    if bad_rows:
+        starts, ends = np.delete(starts, bad_rows), np.delete(ends, bad_rows)
+    return Scan(starts, ends, list(names), bad, lines)
 
 
-def _reason(line: bytes, error: msgspec.DecodeError) -> str:
+def _split(data: npt.NDArray[np.uint8]) -> tuple[Positions, Positions]:
+    """Return where lines begin and end, without their line ends."""
+    # In windows: a mask as large as the block would cost as much memory as the block.
+    found = [np.flatnonzero(data[at : at + _WINDOW] == _NEWLINE) + at for at in range(0, len(data), _WINDOW)]
+    newlines = np.concatenate(found) if found else np.empty(0, np.int64)
+    starts = np.concatenate([[0], newlines + 1]).astype(np.int64)
+    ends = np.concatenate([newlines, [len(data)]]).astype(np.int64)
+    return (starts[:-1], ends[:-1]) if starts[-1] == len(data) else (starts, ends)
+
+
+def _stripped(
+    block: pa.Buffer, data: npt.NDArray[np.uint8], starts: Positions, ends: Positions, numbers: Positions
+) -> tuple[Positions, Positions, Positions]:
+    """Leave out white space around lines, and lines that are nothing else."""
+    filled = ends > starts
+    starts, ends, numbers = starts[filled], ends[filled], numbers[filled]
+    loose = np.flatnonzero((data[starts] != _OPEN) | (data[ends - 1] != _CLOSE))
+    if not len(loose):
+        return starts, ends, numbers
+    view = memoryview(block)
+    for row in loose.tolist():
+        line = bytes(view[starts[row] : ends[row]])
+        ends[row] = starts[row] + len(line.rstrip())
+        starts[row] = min(starts[row] + len(line) - len(line.lstrip()), ends[row])
+    filled = ends > starts
+    return starts[filled], ends[filled], numbers[filled]
+
+
+def _is_utf8(block: pa.Buffer) -> bool:
+    offsets = pa.py_buffer(np.array([0, block.size], np.int64))
+    try:
+        pa.Array.from_buffers(pa.large_string(), 1, [None, offsets, block]).validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _utf8_trouble(line: memoryview) -> str:
+    try:
+        str(line, "utf-8")
+    except UnicodeDecodeError as error:
+        return f"invalid UTF-8 at byte {error.start}"
+    return ""
+
+
+def _half_characters(data: npt.NDArray[np.uint8]) -> Positions:
+    r"""Return where there may be half a character: ``\ud83d`` without ``\ude00`` behind it, or the other way round."""
+    found = []
+    for at in range(0, len(data), _WINDOW):
+        window = data[at : at + _WINDOW + 1]  # one more: an escape may lie across the border
+        found.append(np.flatnonzero((window[:-1] == _BACKSLASH) & (window[1:] == _U)) + at)
+    escapes: Positions = np.concatenate(found) if found else np.empty(0, np.int64)
+    escapes = escapes[escapes + 3 < len(data)]
+    escapes = escapes[(data[escapes + 2] | 0x20) == ord("d")]
+    if not len(escapes):
+        return escapes
+    second = data[escapes + 3] | 0x20
+    is_high = ((second >= ord("8")) & (second <= ord("9"))) | ((second >= ord("a")) & (second <= ord("b")))
+    is_low = (second >= ord("c")) & (second <= ord("f"))
+    high, low = escapes[is_high], escapes[is_low]
+    # Behind another backslash it may be no escape at all, and so no partner either.
+    doubtful = np.concatenate([high, low])
+    doubtful = doubtful[data[np.maximum(doubtful - 1, 0)] == _BACKSLASH]
+    return np.concatenate([high[~np.isin(high + 6, low)], low[~np.isin(low - 6, high)], doubtful])
+
+
+def _lines_at(positions: Positions, starts: Positions) -> Iterator[int]:
+    return iter((np.searchsorted(starts, positions, side="right") - 1).tolist())
+
+
+def _is_text(value: msgspec.Raw | None) -> bool:
+    return value is not None and memoryview(value)[0] == _QUOTE
+
+
+def _reason(line: memoryview, error: msgspec.DecodeError) -> str:
     if isinstance(error, msgspec.ValidationError):
-        return f"expected a JSON object, got {_kind(line)}"
+        return f"expected a JSON object, got {_kind(bytes(line[:1]))}"
     return f"not JSON: {error}"
 
 
-def _kind(line: bytes) -> str:
-    first = line[:1]
+def _kind(first: bytes) -> str:
     return {b"[": "an array", b'"': "a string", b"t": "true", b"f": "false", b"n": "null"}.get(first, "a number")
-
-
-def to_table(objects: Sequence[dict[str, msgspec.Raw]], fields: Sequence[str] | None = None) -> pa.Table:
-    """Make a column of each field, in the order in which fields first appear, or of the fields asked for."""
-    names = list(fields) if fields is not None else list(dict.fromkeys(name for row in objects for name in row))
-    columns = [_column(name, [row.get(name) for row in objects]) for name in names]
-    return pa.Table.from_arrays([array for _, array in columns], schema=pa.schema([field for field, _ in columns]))
-
-
-def _column(name: str, values: Sequence[msgspec.Raw | None]) -> tuple[pa.Field, pa.Array]:
-    tokens = [b"null" if value is None else bytes(value) for value in values]
-    kinds = {token[:1] for token in tokens} - {b"n"}
-    joined = b"[" + b",".join(tokens) + b"]"
-    if kinds <= {b'"'}:
-        return pa.field(name, pa.large_string()), pa.array(_decode_strings(joined), pa.large_string())
-    if not kinds & {b'"', b"{", b"["}:
-        array = _plain_values(joined)
-        if array is not None:
-            return pa.field(name, array.type), array
-    texts = [None if token == b"null" else token.decode("utf-8") for token in tokens]
-    return json_field(name), pa.array(texts, pa.large_string())
-
-
-def _plain_values(joined: bytes) -> pa.Array | None:
-    """Return numbers or booleans as a typed array, if writing that array gives the very same text."""
-    try:
-        values = _decode_values(joined)
-    except msgspec.DecodeError:
-        return None
-    if msgspec.json.encode(values) != joined:
-        return None
-    kinds = {type(value) for value in values if value is not None}
-    if kinds == {bool}:
-        return pa.array(values, pa.bool_())
-    if kinds == {float}:
-        return pa.array(values, pa.float64())
-    if kinds == {int} and all(value is None or value in _INT64 for value in values):
-        return pa.array(values, pa.int64())
-    return None
-
-
-def write_lines(table: pa.Table, stream: IO[bytes]) -> None:
-    """Write one JSON object a line; JSON text goes out as it came in."""
-    encoder = msgspec.json.Encoder(enc_hook=_plain)
-    names = table.column_names
-    for batch in table.to_batches(max_chunksize=1000):
-        columns = [_python_values(batch.schema.field(i), batch.column(i)) for i in range(batch.num_columns)]
-        rows: Iterator[tuple[Any, ...]] = zip(*columns, strict=True)
-        stream.write(b"".join(encoder.encode(dict(zip(names, row, strict=True))) + b"\n" for row in rows))
-
-
-def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever Arrow gives for a type msgspec does not know
-    if hasattr(value, "isoformat"):  # a pandas timestamp, for times in nanoseconds
-        return value.isoformat()
-    raise NotImplementedError(f"{type(value).__name__} has no form in JSON")
-
-
-def _python_values(column: pa.Field, array: pa.Array) -> list[Any]:
-    values: list[Any] = array.to_pylist()
-    if is_json(column):
-        return [None if text is None else msgspec.Raw(text.encode()) for text in values]
-    return values

@@ -2,57 +2,157 @@
 
 from __future__ import annotations
 
-from typing import IO, ClassVar
-
-import pyarrow as pa
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any, ClassVar
 
 from penstock.core.documents import DocumentBatch
 from penstock.core.files import FileGroupTask
 from penstock.errors import InputError, MissingColumnError
-from penstock.storage.filesystem import open_input
-from penstock.text.io.json_lines import Records, parse_lines, to_table, write_lines
-from penstock.text.io.reader import DocumentReader, DocumentReaderStage
+from penstock.storage.compression import Decompressed, compressing, compression_of, ending_of
+from penstock.storage.filesystem import open_stored
+from penstock.text.io.blocks import Block, read_blocks, read_part
+from penstock.text.io.json_lines import BadLine, Scan, scan_lines
+from penstock.text.io.json_rows import JsonRows, join_rows
+from penstock.text.io.json_writing import write_rows, write_table
+from penstock.text.io.reader import DocumentReader, DocumentReaderStage, Piece
 from penstock.text.io.writer import DocumentWriter
+
+_ON_BAD_LINE = ("skip", "fail")
+# So many lines without a single document among them, and the file is something else.
+_ENOUGH_BAD_LINES = 1000
+
+
+@dataclass
+class _File:
+    """How far a file has been read."""
+
+    path: str
+    start: int
+    # Whether the task names all of the file.
+    is_whole: bool
+    lines: int = 0
+    good: int = 0
+    bad: int = 0
+
+    def line_number(self, bad: BadLine) -> int | None:
+        """Return the number of a line, where the lines before it were counted."""
+        return self.lines + bad.number if self.start == 0 else None
 
 
 class JsonlReaderStage(DocumentReaderStage):
-    """Reads a group of JSONL files into one batch.
+    """Reads a group of JSONL files, or a part of one.
 
-    A line that is no JSON object goes to the dead-letter file with file, line number and reason, and the rest is read;
-    a file without a single good line is taken for something else and stops the run.
+    A line that is no JSON object goes to the dead-letter file with file, line number, byte and reason, and the rest is
+    read; ``on_bad_line="fail"`` stops instead. With a ``text_field`` a line without text there is bad too. A file
+    without a single good line is taken for something else and stops the run.
     """
 
     name = "jsonl_reader_stage"
 
-    def process(self, task: FileGroupTask) -> DocumentBatch | None:
-        """Read the files; None if they hold no document."""
-        objects = []
-        for path in task.data:
-            with open_input(path, self.storage_options) as stream:
-                records = parse_lines(stream)
-            self._set_aside(path, records)
-            objects += records.objects
-        if not objects:
-            return None
-        if self.fields is not None:
-            present = dict.fromkeys(name for row in objects for name in row)
-            for field in self.fields:
-                if field not in present:
-                    raise MissingColumnError(self.name, field, present)
-        return DocumentBatch(task.dataset_name, to_table(objects, self.fields))
+    def __init__(
+        self,
+        fields: Sequence[str] | None = None,
+        read_kwargs: dict[str, Any] | None = None,
+        on_bad_line: str = "skip",
+        text_field: str | None = None,
+    ) -> None:
+        super().__init__(fields, read_kwargs)
+        if on_bad_line not in _ON_BAD_LINE:
+            raise ValueError(f"JsonlReader: on_bad_line={on_bad_line!r}; it is one of {', '.join(_ON_BAD_LINE)}.")
+        self.on_bad_line = on_bad_line
+        self.text_field = text_field
 
-    def _set_aside(self, path: str, records: Records) -> None:
-        if records.bad_lines and not records.objects:
-            first = records.bad_lines[0]
+    def read_pieces(self, task: FileGroupTask, blocksize: int) -> Iterator[Piece]:
+        """Read the lines of a task; small files become one piece."""
+        held: list[JsonRows] = []
+        held_bytes = 0
+        part = task.reader_config.get("part")
+        for path in task.data:
+            file = _File(path, part[0] if part else 0, is_whole=part is None)
+            with open_stored(path, self.storage_options) as stream:
+                for block in _blocks(path, stream, part, blocksize):
+                    if held and held_bytes + block.data.size > blocksize:
+                        yield self._piece(held, is_last=False)
+                        held, held_bytes = [], 0
+                    rows = self._read(file, block)
+                    if len(rows):
+                        held.append(rows)
+                        held_bytes += block.data.size
+                    if held and not block.is_last:
+                        yield self._piece(held, is_last=False)
+                        held, held_bytes = [], 0
+                    del block, rows  # the next one is read now
+        if held:
+            yield self._piece(held, is_last=True)
+
+    def _piece(self, held: list[JsonRows], *, is_last: bool) -> Piece:
+        rows = join_rows(held)
+        if self.fields is None:
+            return Piece(rows, is_last)
+        fields = tuple(self.fields)
+        return Piece(replace(rows, line_names=fields, shows_all=False, order=fields), is_last)
+
+    def _read(self, file: _File, block: Block) -> JsonRows:
+        """Find the documents in a block, and account for every other line of it."""
+        scan = scan_lines(block.data, self.text_field)
+        is_first = file.lines == 0 and file.start == 0
+        file.good += len(scan.starts)
+        file.bad += len(scan.bad_lines)
+        if block.trouble:
+            self._set_rest_aside(file, block, scan)
+        seen_enough = (block.is_last and file.is_whole) or file.bad >= _ENOUGH_BAD_LINES
+        if file.bad and not file.good and file.start == 0 and seen_enough:
+            raise InputError(_something_else(file, scan))
+        for bad in scan.bad_lines:
+            self._set_aside(file, bad.reason, file.line_number(bad), bad.excerpt, block.offset + bad.offset)
+        if is_first and len(scan.starts):
+            for field in self.fields or ():
+                if field not in scan.names:
+                    raise MissingColumnError(self.name, field, scan.names)
+        file.lines += scan.lines
+        return JsonRows(block.data, scan.starts, scan.ends, tuple(scan.names))
+
+    def _set_rest_aside(self, file: _File, block: Block, scan: Scan) -> None:
+        """Say of a file that was cut short how much of it there is."""
+        if not file.good:
+            raise InputError(f"{file.path}: cannot be read: {block.trouble}")
+        end = block.data.size
+        rest = scan.bad_lines.pop() if scan.bad_lines and scan.bad_lines[-1].number == scan.lines else None
+        file.bad -= rest is not None
+        reason = f"{block.trouble}, behind {file.good} documents; the rest is missing"
+        self._set_aside(
+            file,
+            reason,
+            file.line_number(rest) if rest else file.lines + scan.lines + 1,
+            rest.excerpt if rest else "",
+            block.offset + (rest.offset if rest else end),
+        )
+
+    def _set_aside(self, file: _File, reason: str, line: int | None, excerpt: str, byte: int) -> None:
+        if self.on_bad_line == "fail":
+            where = f"line {line}" if line is not None else f"the line at byte {byte}"
             raise InputError(
-                f"{path}: not a JSON Lines file: none of its {len(records.bad_lines)} lines is an object. "
-                f"Line {first.number}: {first.reason}: {first.line[:60].decode('utf-8', 'replace')!r}. "
-                "Expected one JSON object per line."
+                f"{file.path}, {where}: {reason}: {excerpt[:60]!r}. With on_bad_line='skip' it is set aside."
             )
-        for bad in records.bad_lines:
-            self.reject(
-                bad.reason, source=path, position=bad.number, excerpt=bad.line.decode("utf-8", "backslashreplace")
-            )
+        self.reject(reason, source=file.path, position=line, excerpt=excerpt, byte=byte)
+
+
+def _blocks(path: str, stream: IO[bytes], part: tuple[int, int] | None, blocksize: int) -> Iterator[Block]:
+    if part is not None:
+        return read_part(stream, *part)
+    ending = compression_of(path)
+    return read_blocks(stream if ending is None else Decompressed(stream, ending), blocksize)
+
+
+def _something_else(file: _File, scan: Scan) -> str:
+    first = scan.bad_lines[0]
+    return (
+        f"{file.path}: not a JSON Lines file: none of its {file.bad} lines{' so far' if not file.is_whole else ''} "
+        f"is a document. Line {file.line_number(first)}: {first.reason}: {first.excerpt[:60]!r}. "
+        "Expected one JSON object per line."
+    )
 
 
 class JsonlReader(DocumentReader):
@@ -66,15 +166,69 @@ class JsonlReader(DocumentReader):
     name = "jsonl_reader"
     default_extensions: ClassVar[tuple[str, ...]] = (".jsonl", ".json")
     reader_stage = JsonlReaderStage
+    cut: ClassVar[str] = "lines"
+
+    def __init__(
+        self,
+        file_paths: str | Path | Sequence[str | Path],
+        files_per_partition: int | None = None,
+        blocksize: int | str | None = None,
+        fields: Sequence[str] | None = None,
+        read_kwargs: dict[str, Any] | None = None,
+        task_type: str = "document",
+        file_extensions: Sequence[str] | None = None,
+        *,
+        on_bad_line: str = "skip",
+        text_field: str | None = None,
+    ) -> None:
+        super().__init__(file_paths, files_per_partition, blocksize, fields, read_kwargs, task_type, file_extensions)
+        self._reading = JsonlReaderStage(fields, read_kwargs, on_bad_line, text_field)
 
 
 class JsonlWriter(DocumentWriter):
-    """Writes each batch as a JSONL file, one object a line."""
+    """Writes each batch as a JSONL file, one object a line.
+
+    A line that was read from JSON lines and that no stage changed is copied; of one that was changed, only the changed
+    values. ``compression`` is "gzip", "zstd", "bz2" or "xz"; a ``file_extension`` such as ".jsonl.gz" says the same.
+
+    >>> JsonlWriter("clean/", compression="zstd").file_extension
+    'jsonl.zst'
+    """
 
     name = "jsonl_writer"
     default_extension: ClassVar[str] = "jsonl"
     file_format: ClassVar[str] = "jsonl"
 
-    def write_table(self, table: pa.Table, stream: IO[bytes]) -> None:
-        """Write the documents."""
-        write_lines(table, stream)
+    def __init__(
+        self,
+        path: str | Path,
+        write_kwargs: dict[str, Any] | None = None,
+        fields: Sequence[str] | None = None,
+        mode: str = "ignore",
+        file_extension: str | None = None,
+        *,
+        compression: str | None = None,
+        target_file_size: int | str | None = None,
+    ) -> None:
+        super().__init__(
+            path,
+            write_kwargs,
+            fields,
+            mode,
+            file_extension,
+            compression=compression,
+            target_file_size=target_file_size,
+        )
+        ending = ending_of(compression)
+        if ending is not None and not self.file_extension.endswith(ending):
+            self.file_extension += ending
+
+    def write_documents(self, task: DocumentBatch, stream: IO[bytes]) -> None:
+        """Write the documents; what came from JSON lines and was not touched is copied."""
+        rows = task.to_lazy()
+        with compressing(stream, compression_of(f".{self.file_extension}")) as compressed:
+            if isinstance(rows, JsonRows):
+                write_rows(rows if self.fields is None else rows.only(self.fields), compressed)
+            else:
+                table = task.to_pyarrow()
+                write_table(table if self.fields is None else table.select(self.fields), compressed)

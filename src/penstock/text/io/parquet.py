@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import IO, ClassVar
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import IO, Any, ClassVar
 
 import pyarrow as pa
 
@@ -10,42 +12,102 @@ from penstock.core.documents import DocumentBatch
 from penstock.core.files import FileGroupTask
 from penstock.core.json_column import agree_on_json
 from penstock.errors import InputError, MissingColumnError
-from penstock.storage.filesystem import open_input
-from penstock.text.io.reader import DocumentReader, DocumentReaderStage
+from penstock.storage.filesystem import open_stored, reading
+from penstock.text.io.reader import DocumentReader, DocumentReaderStage, Piece
 from penstock.text.io.writer import DocumentWriter
+
+# What is given to the ParquetFile, not to its read method.
+_FILE_OPTIONS = ("memory_map", "buffer_size", "pre_buffer", "coerce_int96_timestamp_unit", "decryption_properties")
+# A row group is what a reader takes at a time: no larger than this.
+_ROW_GROUP_BYTES = 128 << 20
 
 
 class ParquetReaderStage(DocumentReaderStage):
-    """Reads a group of Parquet files into one batch."""
+    """Reads a group of Parquet files, or some row groups of one."""
 
     name = "parquet_reader_stage"
     known_read_kwargs: ClassVar[tuple[str, ...] | None] = None
 
-    def process(self, task: FileGroupTask) -> DocumentBatch | None:
-        """Read the files; None if they hold no document."""
-        tables = [self._read(path) for path in task.data]
+    def read_pieces(self, task: FileGroupTask, blocksize: int) -> Iterator[Piece]:
+        """Read the rows of a task: in one piece if that fits into a block, otherwise in several."""
+        with ExitStack() as stack:
+            files = [self._open(path, stack) for path in task.data]
+            part = task.reader_config.get("part")
+            groups = [list(range(*(part or (0, file.num_row_groups)))) for file in files]
+            sizes = [_bytes_of(file, chosen, self.fields) for file, chosen in zip(files, groups, strict=True)]
+            if sum(sizes) <= blocksize:
+                table = self._together(task, files, groups)
+                if table.num_rows:
+                    yield Piece(table, is_last=True)
+                return
+            for path, file, chosen, size in zip(task.data, files, groups, sizes, strict=True):
+                rows = sum(file.metadata.row_group(group).num_rows for group in chosen)
+                batches = file.iter_batches(
+                    batch_size=max(1, rows * blocksize // max(size, 1)), row_groups=chosen, **self._read_options()
+                )
+                with _naming(path):
+                    for batch in batches:
+                        if batch.num_rows:
+                            yield Piece(pa.Table.from_batches([batch]), is_last=False)
+
+    def _together(self, task: FileGroupTask, files: list[Any], groups: list[list[int]]) -> pa.Table:
+        tables = []
+        for path, file, chosen in zip(task.data, files, groups, strict=True):
+            with _naming(path):
+                tables.append(file.read_row_groups(chosen, **self._read_options()))
         try:
-            table = pa.concat_tables(agree_on_json(tables), promote_options="default")
+            return pa.concat_tables(agree_on_json(tables), promote_options="default")
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             raise InputError(
                 f"{', '.join(task.data[:3])}: read together, but their columns differ in type: {error}. "
                 "Read them one by one (files_per_partition=1), or name the fields you need."
             ) from error
-        return DocumentBatch(task.dataset_name, table) if table.num_rows else None
 
-    def _read(self, path: str) -> pa.Table:
+    def _open(self, path: str, stack: ExitStack) -> Any:  # noqa: ANN401 - pyarrow has no types
         import pyarrow.parquet as pq
 
-        options = {key: value for key, value in self.read_kwargs.items() if key != "storage_options"}
-        with open_input(path, self.storage_options) as stream:
-            try:
-                file = pq.ParquetFile(stream)
-                for field in self.fields or ():
-                    if field not in file.schema_arrow.names:
-                        raise MissingColumnError(self.name, field, file.schema_arrow.names)
-                return file.read(columns=self.fields, **options)
-            except pa.ArrowInvalid as error:
-                raise InputError(f"{path}: not a whole Parquet file: {error}") from error
+        stream = stack.enter_context(open_stored(path, self.storage_options))
+        options = {key: self.read_kwargs[key] for key in _FILE_OPTIONS if key in self.read_kwargs}
+        with _naming(path):
+            # Without pre_buffer: it would fetch every row group before the first is asked for.
+            file = pq.ParquetFile(stream, **{"pre_buffer": False, **options})
+        for field in self.fields or ():
+            if field not in file.schema_arrow.names:
+                raise MissingColumnError(self.name, field, file.schema_arrow.names)
+        return file
+
+    def _read_options(self) -> dict[str, Any]:
+        other = {
+            key: value for key, value in self.read_kwargs.items() if key not in ("storage_options", *_FILE_OPTIONS)
+        }
+        return {"columns": self.fields, **other}
+
+
+class _naming:  # noqa: N801 - reads as a word in a with statement
+    """Say which file is damaged."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _type: object, error: BaseException | None, _traceback: object) -> None:
+        if isinstance(error, pa.ArrowInvalid):
+            raise InputError(f"{self._path}: not a whole Parquet file: {error}") from error
+        if isinstance(error, OSError):
+            with reading(self._path):
+                raise error
+
+
+def _bytes_of(file: Any, groups: list[int], fields: list[str] | None) -> int:  # noqa: ANN401
+    """Return how large some row groups are when decompressed, as far as they will be read."""
+    total = 0
+    for group in (file.metadata.row_group(number) for number in groups):
+        columns = (group.column(at) for at in range(group.num_columns))
+        wanted = (c for c in columns if fields is None or c.path_in_schema.split(".")[0] in fields)
+        total += sum(column.total_uncompressed_size for column in wanted)
+    return total
 
 
 class ParquetReader(DocumentReader):
@@ -54,19 +116,31 @@ class ParquetReader(DocumentReader):
     name = "parquet_reader"
     default_extensions: ClassVar[tuple[str, ...]] = (".parquet",)
     reader_stage = ParquetReaderStage
+    cut: ClassVar[str] = "row groups"
 
 
 class ParquetWriter(DocumentWriter):
-    """Writes each batch as a Parquet file; ``write_kwargs`` are those of ``pyarrow.parquet.write_table``."""
+    """Writes each batch as a Parquet file; ``write_kwargs`` are those of ``pyarrow.parquet.write_table``.
+
+    ``compression`` is one that Parquet knows ("snappy" unless said otherwise). A value that Arrow has no exact type for
+    (see ``core.json_column``) is written as its JSON text, in a string column whose field is marked, and is itself
+    again when Penstock reads the file.
+    """
 
     name = "parquet_writer"
     default_extension: ClassVar[str] = "parquet"
     file_format: ClassVar[str] = "parquet"
     known_write_kwargs: ClassVar[tuple[str, ...] | None] = None
 
-    def write_table(self, table: pa.Table, stream: IO[bytes]) -> None:
+    def write_documents(self, task: DocumentBatch, stream: IO[bytes]) -> None:
         """Write the documents."""
         import pyarrow.parquet as pq
 
-        options = {key: value for key, value in self.write_kwargs.items() if key != "storage_options"}
+        table = task.to_pyarrow()
+        if self.fields is not None:
+            table = table.select(self.fields)
+        options: dict[str, Any] = {"row_group_size": max(1, table.num_rows * _ROW_GROUP_BYTES // max(table.nbytes, 1))}
+        if self.compression is not None:
+            options["compression"] = self.compression
+        options |= {key: value for key, value in self.write_kwargs.items() if key != "storage_options"}
         pq.write_table(table, stream, **options)

@@ -1,23 +1,34 @@
-"""The source of every reader: which files there are, and which are read together."""
+"""The source of every reader: which files there are, which are read together, and where large ones are cut."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from penstock.core.files import FileGroupTask, SizedFile, group_files
+from penstock.core.files import FileGroupTask, SizedFile, cut_by_bytes, cut_by_pieces, group_files
 from penstock.core.resources import Resources
 from penstock.core.sizes import parse_bytes
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import EmptyTask
+from penstock.storage.compression import compression_of
 from penstock.storage.filesystem import list_files
+
+# What a reader takes at a time if nobody said; halved until it fits the memory there is.
+DEFAULT_BLOCKSIZE = 64 << 20
+SMALLEST_BLOCKSIZE = 1 << 20
+# A worker holds a block about so many times over: as read, taken apart, in the hands of a filter, on its way out.
+_TIMES_HELD = 8
+
+_CUTS: dict[str, Callable[[SizedFile, int], Iterator[SizedFile]]] = {"lines": cut_by_bytes, "row groups": cut_by_pieces}
 
 
 class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
     """Lists files, folders, globs or URLs, and groups the files into tasks.
 
     ``files_per_partition`` counts files, ``blocksize`` bytes ("64MB"); give one of them, or none for a task per file.
+    ``cut`` says where a file larger than a block may be cut, for readers that know how to read a part: at "lines" or
+    between "row groups"; a compressed file is not.
     """
 
     name = "file_partitioning"
@@ -31,6 +42,7 @@ class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
         file_extensions: Sequence[str] = (".jsonl", ".json", ".parquet"),
         storage_options: dict[str, Any] | None = None,
         limit: int | None = None,
+        cut: str | None = None,
     ) -> None:
         if files_per_partition is not None and blocksize is not None:
             raise ValueError(
@@ -39,25 +51,30 @@ class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
             )
         if files_per_partition is not None and files_per_partition < 1:
             raise ValueError(f"files_per_partition={files_per_partition}: it counts files, 1 or more.")
+        if cut is not None and cut not in _CUTS:
+            raise ValueError(f"cut={cut!r}; a file is cut at {' or '.join(map(repr, _CUTS))}.")
         self.file_paths = file_paths
         self.files_per_partition = files_per_partition
         self.blocksize = parse_bytes(blocksize) if blocksize is not None else None
         self.file_extensions = tuple(file_extensions)
         self.storage_options = storage_options
         self.limit = limit
+        self.cut = cut
+        self._default_blocksize = DEFAULT_BLOCKSIZE
 
     def process(self, task: EmptyTask) -> list[FileGroupTask]:
-        """Return one task per group of files."""
+        """Return one task per group of files, or part of a file."""
         groups = self.partition_files(self.source_files())
         return [
             FileGroupTask(
                 dataset_name=Path(group[0].path).parent.name or "dataset",
                 data=[file.path for file in group],
+                reader_config=self._reader_config(group),
                 _metadata={
                     "partition_index": index,
                     "total_partitions": len(groups),
                     "source_files": [file.path for file in group],
-                    "source_names": [file.name for file in group],
+                    "source_names": [file.part_name for file in group],
                 },
             )
             for index, group in enumerate(groups)
@@ -65,11 +82,34 @@ class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
 
     def source_files(self) -> list[SizedFile]:
         """Return every file that will be read."""
-        return list_files(self.file_paths, self.file_extensions, self.storage_options)
+        files = list_files(self.file_paths, self.file_extensions, self.storage_options)
+        if self.cut != "row groups" or self.files_per_partition is not None:
+            return files
+        from penstock.text.io.row_groups import with_row_groups
+
+        return [with_row_groups(f, self.storage_options) if f.size > self._block else f for f in files]
 
     def partition_files(self, files: Sequence[SizedFile]) -> list[list[SizedFile]]:
         """Return the groups, of which ``limit`` keeps the first."""
-        return list(group_files(files, self.files_per_partition, self.blocksize))[: self.limit]
+        parts = [part for file in files for part in self._parts(file)]
+        return list(group_files(parts, self.files_per_partition, self.blocksize))[: self.limit]
+
+    def fit_to(self, memory_per_worker: float, memory_budget: int | None = None) -> None:
+        """Choose the block size, where the user did not, so that what a worker holds of it fits.
+
+        A power of two, so that machines that differ a little cut alike and name their output alike.
+        """
+        bound = memory_per_worker / _TIMES_HELD
+        if memory_budget is not None:
+            bound = min(bound, memory_budget / _TIMES_HELD)
+        block = DEFAULT_BLOCKSIZE
+        while block > bound and block > SMALLEST_BLOCKSIZE:
+            block //= 2
+        self._default_blocksize = block
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the parameters, and the block size that will be used: another one gives other tasks."""
+        return {**super().get_config(), "blocksize": self._block}
 
     def reads_from(self) -> list[str]:
         """Return the paths as given."""
@@ -79,3 +119,18 @@ class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
     def num_workers(self) -> int:
         """One listing is enough."""
         return 1
+
+    @property
+    def _block(self) -> int:
+        return self.blocksize if self.blocksize is not None else self._default_blocksize
+
+    def _parts(self, file: SizedFile) -> Iterator[SizedFile]:
+        if self.cut is None or self.files_per_partition is not None or compression_of(file.path):
+            return iter([file])
+        return _CUTS[self.cut](file, self._block)
+
+    def _reader_config(self, group: Sequence[SizedFile]) -> dict[str, Any]:
+        if self.cut is None:
+            return {}
+        part = group[0].part
+        return {"blocksize": self._block} | ({} if part is None else {"part": part})

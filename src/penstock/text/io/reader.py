@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import pyarrow as pa
 
 from penstock.core.composite import CompositeStage
 from penstock.core.documents import DocumentBatch
 from penstock.core.files import FileGroupTask
+from penstock.core.lazy_rows import LazyRows
 from penstock.core.stage import ProcessingStage, Spec
 from penstock.core.task import EmptyTask
 from penstock.errors import suggestion
-from penstock.text.io.partitioning import FilePartitioningStage
+from penstock.text.io.partitioning import DEFAULT_BLOCKSIZE, FilePartitioningStage
+
+
+class Piece(NamedTuple):
+    """Documents of a task, no more of them than fit into a block."""
+
+    documents: LazyRows | pa.Table
+    # Whether the task holds no more.
+    is_last: bool
 
 
 class DocumentReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
-    """Reads a group of files into one batch; a subclass knows the format."""
+    """Reads a group of files into one batch, or, where they are too large for that, into one after the other.
+
+    A subclass knows the format.
+    """
 
     # Which read_kwargs the format knows; None: whatever its library takes.
     known_read_kwargs: ClassVar[tuple[str, ...] | None] = ("storage_options",)
@@ -31,6 +46,24 @@ class DocumentReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
                     f"{suggestion(key, self.known_read_kwargs)}"
                 )
 
+    def read_pieces(self, task: FileGroupTask, blocksize: int) -> Iterator[Piece]:
+        """Read the documents of a task, a block at a time."""
+        raise NotImplementedError
+
+    def process(self, task: FileGroupTask) -> DocumentBatch | Iterator[DocumentBatch] | None:
+        """Read the files; None if they hold no document, one batch if that holds them all."""
+        pieces = self.read_pieces(task, task.reader_config.get("blocksize", DEFAULT_BLOCKSIZE))
+        first = next(pieces, None)
+        if first is None:
+            return None
+        if first.is_last:
+            return _batch(task, first.documents, 0)
+        return _batches(task, first, pieces)
+
+    def is_fanout_stage(self) -> bool:
+        """Say no: a piece goes on in the worker that read it, because a block costs more to move than to filter."""
+        return False
+
     @property
     def storage_options(self) -> dict[str, Any] | None:
         """How to reach the files, as fsspec takes it."""
@@ -42,11 +75,32 @@ class DocumentReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
         return ["data"], list(self.fields or [])
 
 
+def _batches(task: FileGroupTask, first: Piece, others: Iterator[Piece]) -> Iterator[DocumentBatch]:
+    piece: Piece | None = first
+    del first  # nothing here may hold a block that has been given out
+    count = 0
+    while piece is not None:
+        batch = _batch(task, piece.documents, count)
+        count += batch.num_items
+        piece = None
+        yield batch
+        del batch
+        piece = next(others, None)
+
+
+def _batch(task: FileGroupTask, documents: LazyRows | pa.Table, already: int) -> DocumentBatch:
+    batch = DocumentBatch(task.dataset_name, documents)
+    batch.source_rows = np.arange(already, already + batch.num_items, dtype=np.int64)
+    return batch
+
+
 class DocumentReader(CompositeStage[EmptyTask, DocumentBatch]):
     """Lists files and reads them in groups; a subclass names the format."""
 
     default_extensions: ClassVar[tuple[str, ...]]
     reader_stage: ClassVar[type[DocumentReaderStage]]
+    # Where a file of this format can be cut.
+    cut: ClassVar[str | None] = None
 
     def __init__(
         self,
@@ -66,6 +120,7 @@ class DocumentReader(CompositeStage[EmptyTask, DocumentBatch]):
             blocksize,
             file_extensions or self.default_extensions,
             (read_kwargs or {}).get("storage_options"),
+            cut=self.cut,
         )
         self._reading = self.reader_stage(fields, read_kwargs)
 

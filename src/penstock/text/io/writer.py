@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
-import pyarrow as pa
+import numpy as np
 
 from penstock.core.documents import DocumentBatch
 from penstock.core.files import FileGroupTask
+from penstock.core.sizes import parse_bytes
 from penstock.core.stage import ProcessingStage, Spec
 from penstock.errors import MissingColumnError, OutputError, suggestion
 from penstock.storage.atomic import TEMPORARY_SUFFIX, atomic_write
@@ -26,7 +27,8 @@ class DocumentWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
 
     ``mode`` says what to do with files that lie in ``path`` already, when the run begins (making a writer touches
     nothing): ``ignore`` leaves them, ``overwrite`` removes those of this format, ``error`` refuses to run. A batch of
-    no documents writes no file.
+    no documents writes no file. With a ``target_file_size`` ("256MB", before compression) a larger batch is written
+    as several files, numbered.
     """
 
     default_extension: ClassVar[str]
@@ -40,6 +42,9 @@ class DocumentWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
         fields: Sequence[str] | None = None,
         mode: str = "ignore",
         file_extension: str | None = None,
+        *,
+        compression: str | None = None,
+        target_file_size: int | str | None = None,
     ) -> None:
         if mode not in MODES:
             raise ValueError(f"{type(self).__name__}: mode={mode!r}; it is one of {', '.join(MODES)}.")
@@ -54,26 +59,36 @@ class DocumentWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
         self.fields = list(fields) if fields is not None else None
         self.mode = mode
         self.file_extension = (file_extension or self.default_extension).removeprefix(".")
+        self.compression = compression
+        self.target_file_size = parse_bytes(target_file_size) if target_file_size is not None else None
 
-    def write_table(self, table: pa.Table, stream: IO[bytes]) -> None:
+    def write_documents(self, task: DocumentBatch, stream: IO[bytes]) -> None:
         """Write the documents in the writer's format."""
         raise NotImplementedError
 
     def process(self, task: DocumentBatch) -> FileGroupTask | None:
-        """Write one file, named after where its documents come from."""
-        target = f"{self.path.rstrip('/')}/{_name(task)}.{self.file_extension}"
-        if task.num_items == 0:
-            self._remove_if_there(target)  # an earlier run may have had documents here
+        """Write one file, or several of the target size, named after where the documents come from."""
+        stem = f"{self.path.rstrip('/')}/{_name(task)}"
+        for field in self.fields or ():
+            if task.num_items and field not in task.get_columns():
+                raise MissingColumnError(self.name, field, task.get_columns())
+        parts = list(self._parts(task))
+        whole = f"{stem}.{self.file_extension}"
+        numbered = [f"{stem}_{number}.{self.file_extension}" for number in range(len(parts))]
+        targets = [whole] if len(parts) == 1 else numbered
+        for target, part in zip(targets, parts, strict=True):
+            with atomic_write(target, self.storage_options) as stream:
+                self.write_documents(part, stream)
+        # An earlier run may have had documents where now there are none, or more of them.
+        if len(parts) != 1:
+            self._remove_if_there(whole)
+        if self.target_file_size is not None:
+            number = len(parts) if len(parts) > 1 else 0
+            while self._remove_if_there(f"{stem}_{number}.{self.file_extension}"):
+                number += 1
+        if not targets:
             return None
-        table = task.to_pyarrow()
-        if self.fields is not None:
-            for field in self.fields:
-                if field not in table.column_names:
-                    raise MissingColumnError(self.name, field, table.column_names)
-            table = table.select(self.fields)
-        with atomic_write(target, self._storage_options) as stream:
-            self.write_table(table, stream)
-        return FileGroupTask(task.dataset_name, [target], _metadata={"format": self.file_format})
+        return FileGroupTask(task.dataset_name, targets, _metadata={"format": self.file_format})
 
     def inputs(self) -> Spec:
         """Return the fields to be written, if they were named."""
@@ -85,7 +100,7 @@ class DocumentWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
 
     def before_run(self, *, resuming: bool) -> None:
         """Look at what lies in the output folder, and clear it or refuse, as the mode says."""
-        filesystem, name = filesystem_of(self.path, self._storage_options)
+        filesystem, name = filesystem_of(self.path, self.storage_options)
         if filesystem.isfile(name):
             raise OutputError(f"{self.path}: is a file. The writer needs a folder; choose another output.")
         if not filesystem.exists(name):
@@ -106,14 +121,29 @@ class DocumentWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
             filesystem.rm(file)
 
     @property
-    def _storage_options(self) -> dict[str, Any] | None:
+    def storage_options(self) -> dict[str, Any] | None:
+        """How to reach the output, as fsspec takes it."""
         options: dict[str, Any] | None = self.write_kwargs.get("storage_options")
         return options
 
-    def _remove_if_there(self, target: str) -> None:
-        filesystem, name = filesystem_of(target, self._storage_options)
-        if filesystem.exists(name):
+    def _parts(self, task: DocumentBatch) -> Iterator[DocumentBatch]:
+        """Cut a batch into what goes into one file each."""
+        if task.num_items == 0:
+            return
+        count = 1 if self.target_file_size is None else -(-task.num_bytes // self.target_file_size)
+        if count <= 1:
+            yield task
+            return
+        rows = -(-task.num_items // count)
+        for first in range(0, task.num_items, rows):
+            yield task.select(np.arange(first, min(first + rows, task.num_items)))
+
+    def _remove_if_there(self, target: str) -> bool:
+        filesystem, name = filesystem_of(target, self.storage_options)
+        found: bool = filesystem.exists(name)
+        if found:
             filesystem.rm(name)
+        return found
 
 
 def _name(task: DocumentBatch) -> str:

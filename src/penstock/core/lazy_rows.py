@@ -1,0 +1,50 @@
+"""Documents that were read but not yet taken apart: what a batch needs to know of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    Rows = Sequence[int] | npt.NDArray[np.int64]
+
+
+@runtime_checkable
+class LazyRows(Protocol):
+    """The rows of a table that is made only as far as somebody asks for it."""
+
+    def __len__(self) -> int:
+        """Return how many rows."""
+
+    @property
+    def num_bytes(self) -> int:
+        """How many bytes the rows take as they are."""
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns, in order."""
+
+    def field(self, name: str) -> pa.Field:
+        """Return the type and marks of one column."""
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """Return one column, without making any other."""
+
+    def to_table(self) -> pa.Table:
+        """Return all columns."""
+
+    def select(self, rows: Rows) -> LazyRows:
+        """Return only these rows."""
+
+    def with_columns(self, columns: Mapping[str, Any]) -> LazyRows:
+        """Return the same rows with some columns added or replaced."""
+
+    def revised(self, table: pa.Table) -> LazyRows:
+        """Return rows that say what this table says, row by row, in the old words wherever they still hold."""
+
+    def compacted(self) -> LazyRows:
+        """Return the rows without memory they only drag along."""

@@ -1,0 +1,1 @@
+"""Hot loops over Arrow buffers, compiled by Numba for the very processor they run on."""

@@ -1,0 +1,132 @@
+"""Compressed streams: what can be read of one is read, also if its end is missing."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import zlib
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import IO, Any, Protocol, cast
+
+import zstandard
+
+from penstock.errors import suggestion
+
+# What may follow a file's own extension: read through, and written, transparently.
+COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
+_NAMES = {"gz": ".gz", "gzip": ".gz", "bz2": ".bz2", "bzip2": ".bz2", "xz": ".xz", "zst": ".zst", "zstd": ".zst"}
+_STEP_BYTES = 1 << 16
+_ERRORS = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
+
+
+class _Decompressor(Protocol):
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, /) -> bytes: ...
+
+
+_DECOMPRESSORS: dict[str, Callable[[], Any]] = {
+    ".gz": lambda: zlib.decompressobj(wbits=31),
+    ".bz2": bz2.BZ2Decompressor,
+    ".xz": lzma.LZMADecompressor,
+    ".zst": lambda: zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj(),
+}
+
+
+def compression_of(path: str) -> str | None:
+    """Return the ending that says how a file is compressed.
+
+    >>> compression_of("crawl/a.jsonl.gz"), compression_of("crawl/a.jsonl")
+    ('.gz', None)
+    """
+    return next((ending for ending in COMPRESSIONS if path.lower().endswith(ending)), None)
+
+
+def ending_of(compression: str | None) -> str | None:
+    """Return the ending of a compression by one of its names.
+
+    >>> ending_of("gzip"), ending_of("zst"), ending_of(None)
+    ('.gz', '.zst', None)
+    """
+    if compression is None:
+        return None
+    ending = _NAMES.get(compression.lower().removeprefix("."))
+    if ending is None:
+        raise ValueError(
+            f"compression={compression!r}; it is one of gzip, bz2, xz, zstd.{suggestion(compression, _NAMES)}"
+        )
+    return ending
+
+
+class Decompressed(io.RawIOBase):
+    """A compressed stream, decompressed: several members after one another are one stream.
+
+    What can be decompressed is given out before anything is raised, so that a file that was cut short loses only what
+    is not there.
+    """
+
+    def __init__(self, source: IO[bytes], ending: str) -> None:
+        self._source = source
+        self._make = _DECOMPRESSORS[ending]
+        self._decompressor: _Decompressor | None = None
+        self._input = b""
+        self._output = memoryview(b"")
+
+    def readable(self) -> bool:
+        """Say yes."""
+        return True
+
+    def readinto(self, target: Any) -> int:  # noqa: ANN401 - any buffer
+        """Fill some of a buffer; 0 at the end."""
+        if not self._output:
+            self._output = memoryview(self._next())
+        given = min(len(target), len(self._output))
+        memoryview(target).cast("B")[:given] = self._output[:given]
+        self._output = self._output[given:]
+        return given
+
+    def _next(self) -> bytes:
+        """Return some decompressed bytes; none at the end."""
+        while True:
+            if not self._input:
+                self._input = self._source.read(_STEP_BYTES)
+            if not self._input:
+                if self._decompressor is not None:
+                    raise EOFError("the file ends in the middle of a compressed stream")
+                return b""
+            if self._decompressor is None:
+                self._input = self._input.lstrip(b"\0")  # padding behind a member
+                if not self._input:
+                    continue
+                self._decompressor = self._make()
+            out = self._decompress(self._decompressor)
+            if self._decompressor.eof:
+                self._input = self._decompressor.unused_data
+                self._decompressor = None
+            if out:
+                return out
+
+    def _decompress(self, decompressor: _Decompressor) -> bytes:
+        data, self._input = self._input, b""
+        try:
+            return decompressor.decompress(data)
+        except _ERRORS as error:
+            raise EOFError(f"the compressed stream is damaged: {error}") from error
+
+
+def compressing(stream: IO[bytes], ending: str | None) -> AbstractContextManager[IO[bytes]]:
+    """Return a stream that compresses what is written to it; the same input gives the same bytes."""
+    if ending is None:
+        return nullcontext(stream)
+    if ending == ".gz":  # no name and no time in the header
+        return cast("IO[bytes]", gzip.GzipFile(filename="", mode="wb", fileobj=stream, compresslevel=6, mtime=0))
+    if ending == ".bz2":
+        return cast("IO[bytes]", bz2.BZ2File(stream, "wb"))
+    if ending == ".xz":
+        return cast("IO[bytes]", lzma.LZMAFile(stream, "wb"))
+    return cast("IO[bytes]", zstandard.ZstdCompressor(level=3).stream_writer(stream, closefd=False))

@@ -1,0 +1,1 @@
+"""From archives of pages, articles and papers to plain text."""

@@ -1,0 +1,101 @@
+"""The papers of an arXiv archive: a tar file of papers, each a compressed tar file or a single compressed source."""
+
+from __future__ import annotations
+
+import io
+import re
+import tarfile
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+from penstock.storage.filesystem import filesystem_of, reading
+from penstock.text.extract.outcome import Damaged, Skipped
+from penstock.text.extract.records import DocumentIterator
+
+_LARGEST_PAPER = 512 << 20
+# Before April 2007 an id began with its field: hep-th/9901001, stored as hep-th9901001.
+_OLD_ID = re.compile(r"([a-zA-Z-]+)([\d.]+)")
+
+
+class ArxivIterator(DocumentIterator):
+    """Finds the LaTeX sources of each paper, without unpacking anything on disk."""
+
+    def __init__(self, log_frequency: int = 1000, extract_tmp_dir: str | None = None) -> None:
+        # Neither is needed: progress is shown by whoever runs the pipeline, and nothing is unpacked.
+        self._log_frequency, self._extract_tmp_dir = log_frequency, extract_tmp_dir
+
+    def iterate(self, file_path: str) -> Iterator[dict[str, Any] | Skipped | Damaged]:
+        """Yield a record per paper, its sources in ``content``."""
+        source = str(file_path).rpartition("/")[2]
+        filesystem, name = filesystem_of(str(file_path))
+        with reading(str(file_path)), filesystem.open(name, "rb") as stream:
+            try:
+                with tarfile.open(fileobj=stream, mode="r|*") as papers:
+                    for member in papers:
+                        if member.isfile():
+                            yield _paper(member, papers, source)
+            except (tarfile.TarError, EOFError, zlib.error) as error:
+                yield Damaged(f"the archive breaks off: {error}; was it downloaded whole?", stream.tell())
+
+    def output_columns(self) -> list[str]:
+        """Return what a record holds."""
+        return ["id", "source_id", "content"]
+
+
+def _paper(member: tarfile.TarInfo, papers: tarfile.TarFile, source: str) -> dict[str, Any] | Skipped | Damaged:
+    stem, _, kind = member.name.rpartition("/")[2].rpartition(".")
+    if kind.lower() == "pdf":
+        return Skipped("a PDF, not LaTeX")
+    file = papers.extractfile(member)
+    packed = file.read() if file is not None else b""
+    try:
+        sources = list(_sources(_unpack(packed)))
+    except (tarfile.TarError, zlib.error, ValueError, EOFError) as error:
+        return Damaged(f"paper {member.name}: {error}", member.offset, member.name)
+    if not sources:
+        return Skipped("no LaTeX in the paper")
+    return {"id": paper_id(stem or kind), "source_id": source, "content": sources}
+
+
+def _unpack(packed: bytes) -> bytes:
+    if not packed.startswith(b"\x1f\x8b"):
+        return packed
+    decoder = zlib.decompressobj(31)
+    unpacked = decoder.decompress(packed, _LARGEST_PAPER)
+    if not decoder.eof:
+        whole = "it is larger than allowed" if len(unpacked) >= _LARGEST_PAPER else "it breaks off"
+        raise ValueError(f"cannot be decompressed: {whole}")
+    return unpacked
+
+
+def _sources(unpacked: bytes) -> Iterator[str]:
+    try:
+        files = tarfile.open(fileobj=io.BytesIO(unpacked))  # noqa: SIM115 - only this line may say it is none
+    except tarfile.ReadError:
+        if not unpacked.startswith((b"%PDF", b"%!PS")):
+            yield _decoded(unpacked)
+        return
+    with files:
+        for member in files:
+            file = files.extractfile(member) if member.isfile() and member.name.lower().endswith(".tex") else None
+            if file is not None:
+                yield _decoded(file.read())
+
+
+def _decoded(source: bytes) -> str:
+    """Return a source as text; old papers are in Latin-1."""
+    try:
+        return source.decode("utf-8")
+    except UnicodeDecodeError:
+        return source.decode("latin-1")
+
+
+def paper_id(stem: str) -> str:
+    """Return the id arXiv knows a paper by.
+
+    >>> paper_id("hep-th9901001"), paper_id("2101.00001")
+    ('hep-th/9901001', '2101.00001')
+    """
+    match = _OLD_ID.fullmatch(stem)
+    return f"{match[1]}/{match[2]}" if match else stem

@@ -1,0 +1,152 @@
+"""Runs an extractor where it can do no harm: a record that hangs or crashes it costs that record and a restart.
+
+Some pages keep a parser busy for hours, a few end it with a segmentation fault, and inside a library's C code nothing
+of Python can intervene. So the extractor lives in a process of its own, which the kernel ends when one record has used
+up its CPU time. It is CPU time, not time, so a busy machine does not change what is extracted.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import resource
+import signal
+import struct
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import IO, Any
+
+import cloudpickle
+
+from penstock.text.extract.outcome import Damaged, Skipped
+from penstock.text.extract.records import DocumentExtractor
+
+Outcome = dict[str, Any] | Skipped | Damaged | None
+_LENGTH = struct.Struct("<Q")
+# Parsers fragment the memory of their process; past this it is replaced.
+_MAX_RESIDENT_BYTES = 1 << 30
+_SERVE = "from penstock.text.extract.guard import serve; serve()"
+
+
+def extract_or_explain(extractor: DocumentExtractor, record: dict[str, Any]) -> Outcome:
+    """Return what an extractor makes of a record; what it raises becomes the reason why there is nothing."""
+    try:
+        return extractor.extract(record)
+    except Exception as error:
+        return Damaged(f"{type(extractor).__name__} failed: {type(error).__name__}: {error}"[:500])
+
+
+class Guard:
+    """An extractor in a process of its own, started when first needed."""
+
+    def __init__(self, extractor: DocumentExtractor, cpu_limit_s: float) -> None:
+        self._extractor = extractor
+        self._cpu_limit_s = cpu_limit_s
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def extract_all(self, records: Sequence[dict[str, Any]]) -> list[Outcome]:
+        """Return what became of each record."""
+        outcomes: list[Outcome] = []
+        while len(outcomes) < len(records):
+            outcomes.extend(self._extract_some(records[len(outcomes) :]))
+        return outcomes
+
+    def close(self) -> None:
+        """End the process, if there is one."""
+        process, self._process = self._process, None
+        if process is not None:
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    pipe.close()
+            process.kill()
+            process.wait()
+
+    def _extract_some(self, records: Sequence[dict[str, Any]]) -> list[Outcome]:
+        """Return what became of the records up to one that ended the process, or of all."""
+        process = self._process or self._start()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        outcomes: list[Outcome] = []
+        try:
+            _send(process.stdin, list(records))
+            while len(outcomes) < len(records):
+                outcome, resident = _receive(process.stdout)
+                outcomes.append(outcome)
+        except (EOFError, BrokenPipeError):
+            outcomes.append(Damaged(self._last_words(process)))
+            self.close()
+            return outcomes
+        if resident > _MAX_RESIDENT_BYTES:
+            self.close()
+        return outcomes
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        process = subprocess.Popen(
+            [sys.executable, "-c", _SERVE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+        )
+        self._process = process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            _send(process.stdin, (cloudpickle.dumps(self._extractor), self._cpu_limit_s))
+            _receive(process.stdout)
+        except (EOFError, BrokenPipeError) as error:
+            self.close()
+            raise RuntimeError(f"the process for {type(self._extractor).__name__} does not start") from error
+        return process
+
+    def _last_words(self, process: subprocess.Popen[bytes]) -> str:
+        name = type(self._extractor).__name__
+        code = process.wait()
+        if code == -signal.SIGPROF:
+            return f"{name} took more than {self._cpu_limit_s:g} s of CPU time"
+        if code < 0:
+            return f"{name} crashed ({signal.Signals(-code).name})"
+        return f"{name} ended its process (exit status {code})"
+
+
+def serve() -> None:
+    """Extract what comes in on standard input until it ends; the other side of a guard."""
+    requests = sys.stdin.buffer
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints must not get between the replies
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the worker to handle
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    pickled, cpu_limit_s = _receive(requests)
+    extractor = pickle.loads(pickled)
+    _send(replies, None)
+    while True:
+        try:
+            records = _receive(requests)
+        except EOFError:
+            return
+        for record in records:
+            signal.setitimer(signal.ITIMER_PROF, cpu_limit_s)
+            outcome = extract_or_explain(extractor, record)
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            _send(replies, (outcome, _resident_bytes()))
+
+
+def _resident_bytes() -> int:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _send(pipe: IO[bytes], message: Any) -> None:  # noqa: ANN401 - whatever pickles
+    data = pickle.dumps(message, protocol=5)
+    pipe.write(_LENGTH.pack(len(data)))
+    pipe.write(data)
+    pipe.flush()
+
+
+def _receive(pipe: IO[bytes]) -> Any:  # noqa: ANN401
+    length = pipe.read(_LENGTH.size)
+    if len(length) < _LENGTH.size:
+        raise EOFError
+    (size,) = _LENGTH.unpack(length)
+    data = pipe.read(size)
+    if len(data) < size:
+        raise EOFError
+    return pickle.loads(data)

@@ -1,0 +1,75 @@
+"""The pages of a WARC file: its responses, taken out of HTTP, without what is no page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from penstock.storage.filesystem import filesystem_of, reading
+from penstock.text.extract.http_message import parse_response
+from penstock.text.extract.outcome import Damaged, Skipped
+from penstock.text.extract.records import DocumentIterator
+from penstock.text.extract.warc import WarcRecord, read_warc
+
+_OK = 200
+
+
+class CommonCrawlWarcIterator(DocumentIterator):
+    """Finds the pages of a WARC file anywhere fsspec reaches.
+
+    Images, redirects and error pages are skipped, and counted by what they are; requests and metadata are no records
+    of their own.
+    """
+
+    def __init__(self, storage_options: dict[str, Any] | None = None) -> None:
+        self.storage_options = storage_options or {}
+
+    def iterate(self, file_path: str) -> Iterator[dict[str, Any] | Skipped | Damaged]:
+        """Yield a record per page, its body in ``content``."""
+        source = str(file_path).rpartition("/")[2]
+        for found in archive_documents(str(file_path), self.storage_options):
+            if isinstance(found, dict):
+                content = found.pop("html", None) or found.pop("text")
+                yield {**found, "source_id": source, "content": content}
+            else:
+                yield found
+
+    def output_columns(self) -> list[str]:
+        """Return what a record holds."""
+        return ["url", "warc_id", "date", "content_type", "source_id", "content"]
+
+
+def archive_documents(
+    path: str, storage_options: dict[str, Any] | None = None
+) -> Iterator[dict[str, Any] | Skipped | Damaged]:
+    """Yield the pages of an archive with their body in ``html``, and the texts of a WET file in ``text``, as bytes."""
+    filesystem, name = filesystem_of(path, storage_options)
+    with reading(path), filesystem.open(name, "rb") as stream:
+        for record in read_warc(stream):
+            document = record if isinstance(record, Damaged) else _document(record)
+            if document is not None:
+                yield document
+
+
+def _document(record: WarcRecord) -> dict[str, Any] | Skipped | Damaged | None:
+    about = {"url": record.url, "warc_id": record.record_id, "date": record.date}
+    stored_as = record.header.get("content-type", "")
+    if record.kind == "conversion":
+        return {**about, "content_type": stored_as, "text": record.block}
+    if record.kind == "resource":
+        if not stored_as.startswith("text/html"):
+            return Skipped(f"not a page: {stored_as.partition(';')[0] or 'no content type'}")
+        return {**about, "content_type": stored_as, "html": record.block}
+    if record.kind != "response":
+        return None
+    if not stored_as.startswith("application/http"):
+        return Skipped(f"not an HTTP response: {stored_as or 'no content type'}")
+    try:
+        response = parse_response(record.block)
+    except ValueError as error:
+        return Damaged(f"WARC record at byte {record.offset}: {error}", record.offset, record.url)
+    if response.status != _OK:
+        return Skipped(f"HTTP status {response.status}")
+    if not response.is_html:
+        return Skipped(f"not a page: {response.media_type or 'no content type'}")
+    return {**about, "content_type": response.header.get("content-type", ""), "html": response.body}

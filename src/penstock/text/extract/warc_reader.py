@@ -1,0 +1,82 @@
+"""Reading WARC and WET files as documents, beside the readers of JSONL and Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.core.documents import DocumentBatch
+from penstock.core.files import FileGroupTask
+from penstock.errors import MissingColumnError
+from penstock.text.extract.charset import decode_page
+from penstock.text.extract.iterate import batched, to_table
+from penstock.text.extract.outcome import Damaged, Skipped
+from penstock.text.extract.pages import archive_documents
+from penstock.text.io.reader import DocumentReader, DocumentReaderStage
+
+_COLUMNS = ("url", "warc_id", "date", "content_type", "source_id")
+
+
+class WarcReaderStage(DocumentReaderStage):
+    """Reads WARC or WET files record by record into batches of bounded size.
+
+    A document has ``url``, ``warc_id``, ``date``, ``content_type``, ``source_id`` (the file's name), and the page in
+    ``html``, decoded; from a WET file its text in ``text``. What is damaged goes to the dead-letter file with its place
+    in the archive, and the rest is read; what is no page is counted under its reason.
+    """
+
+    name = "warc_reader_stage"
+
+    def process(self, task: FileGroupTask) -> Iterator[DocumentBatch]:
+        """Yield the documents of the files in batches."""
+        count = 0
+        for rows in batched(document for path in task.data for document in self._documents(path)):
+            batch = DocumentBatch(task.dataset_name, self._table(rows))
+            batch.source_rows = np.arange(count, count + len(rows), dtype=np.int64)
+            count += len(rows)
+            yield batch
+
+    def is_fanout_stage(self) -> bool:
+        """Say yes: what is made of pages costs far more than moving them, and archives are few and large."""
+        return True
+
+    def _documents(self, path: str) -> Iterator[dict[str, Any]]:
+        source = path.rpartition("/")[2]
+        for found in archive_documents(path, self.storage_options):
+            if isinstance(found, Skipped):
+                self._log_metric(f"skipped: {found.reason}", 1)
+            elif isinstance(found, Damaged):
+                self.reject(found.reason, source=path, position=found.position, excerpt=found.excerpt)
+            else:
+                content = "html" if "html" in found else "text"
+                text = decode_page(found[content], found["content_type"])
+                if text is None:
+                    self.reject("no encoding fits the page", source=path, excerpt=found["url"])
+                    continue
+                about = {name: found.get(name) for name in _COLUMNS if name != "source_id"}
+                yield {**about, "source_id": source, content: text}
+
+    def _table(self, rows: list[dict[str, Any]]) -> pa.Table:
+        table = to_table(rows)
+        for field in self.fields or ():
+            if field not in table.column_names:
+                raise MissingColumnError(self.name, field, table.column_names)
+        return table.select(self.fields) if self.fields else table
+
+
+class WarcReader(DocumentReader):
+    """Reads pages from WARC files, and texts from WET files, compressed or not.
+
+    >>> from penstock.core.composite import expand
+    >>> [stage.name for stage in expand([WarcReader("crawl/*.warc.gz")])]
+    ['file_partitioning', 'warc_reader_stage']
+    """
+
+    name = "warc_reader"
+    default_extensions: ClassVar[tuple[str, ...]] = (".warc", ".wet")
+    reader_stage = WarcReaderStage
+    # A file is read as a whole, batch by batch: its records are found by reading it.
+    cut: ClassVar[str | None] = None

@@ -1,0 +1,1 @@
+"""Modifiers: what to change in documents."""

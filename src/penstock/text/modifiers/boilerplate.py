@@ -1,0 +1,63 @@
+"""Cookie notices, terms of use and the like, cut from the top or the bottom of a document."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.text.modifiers.document_modifier import TextModifier
+
+_PLACEHOLDER = "lorem ipsum"
+_PHRASES = (
+    "terms of use",
+    "privacy policy",
+    "cookie policy",
+    "uses cookies",
+    "privacy overview",
+    "use of cookies",
+    "use cookies",
+    "privacy & cookies policy",
+    "privacy and cookies policy",
+    # How the commonest consent banner goes on.
+    "necessary cookies are absolutely essential for the website to function properly",
+    "any cookies that may not be particularly necessary for the website to function",
+    "if you continue to browse this site without changing your cookie settings, you agree to this use",
+)
+_ANY_PHRASE = "|".join((_PLACEHOLDER, *_PHRASES))
+
+
+class BoilerPlateStringModifier(TextModifier):
+    """Removes paragraphs of boilerplate where they are one block at the top or at the bottom.
+
+    In any other place they leave the document as it is; without ``remove_if_at_top_or_bottom`` a single one empties
+    it. A "lorem ipsum" always does. A document without any, such as an empty one, stays as it is.
+
+    >>> BoilerPlateStringModifier().modify_document("Real text.\\n\\nWe use cookies.")
+    'Real text.'
+    """
+
+    _name = "boilerplate_string_ratio"
+
+    def __init__(self, remove_if_at_top_or_bottom: bool = True) -> None:
+        self.remove_if_at_top_or_bottom = remove_if_at_top_or_bottom
+
+    def could_change(self, texts: pa.Array) -> pa.Array:
+        """Look for the phrases, in any case."""
+        return pc.match_substring_regex(texts, _ANY_PHRASE, ignore_case=True)
+
+    def modify_document(self, text: str) -> str:
+        """Return what is left."""
+        paragraphs = text.split("\n\n")
+        lowered = [paragraph.lower() for paragraph in paragraphs]
+        if any(_PLACEHOLDER in paragraph for paragraph in lowered):
+            return ""
+        found = [i for i, paragraph in enumerate(lowered) if any(phrase in paragraph for phrase in _PHRASES)]
+        if not found:
+            return text
+        if not self.remove_if_at_top_or_bottom:
+            return ""
+        first, last = found[0], found[-1]
+        one_block = last - first + 1 == len(found) < len(paragraphs)
+        if not one_block or (first > 0 and last < len(paragraphs) - 1):
+            return text
+        return "\n\n".join(paragraphs[:first] + paragraphs[last + 1 :])

@@ -1,0 +1,163 @@
+"""Downloads over a network that does its worst."""
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from flaky_server import FlakyServer, flaky_server
+
+from penstock.core.files import FileGroupTask
+from penstock.errors import InputError
+from penstock.testing import run_stage
+from penstock.text import DocumentDownloader, DocumentDownloadStage, URLGenerationStage, URLGenerator
+from penstock.text.download.fetch import fetch
+
+CONTENT = bytes(range(256)) * 20_000
+
+
+@pytest.fixture
+def server() -> Iterator[FlakyServer]:
+    with flaky_server() as state:
+        yield state
+
+
+@pytest.fixture
+def url(server: FlakyServer) -> str:
+    server.files["/data.bin"] = CONTENT
+    return f"{server.url}/data.bin"
+
+
+def ranges(server: FlakyServer) -> list[str | None]:
+    return [asked for _, asked in server.requests]
+
+
+def test_a_file_comes_whole_and_leaves_nothing_beside_it(url: str, tmp_path: Path) -> None:
+    fetch(url, tmp_path / "new" / "data.bin")
+    assert (tmp_path / "new" / "data.bin").read_bytes() == CONTENT
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["data.bin"]
+
+
+@pytest.mark.parametrize("trouble", ["429", "503", "500", "408", "hang up"])
+def test_passing_trouble_is_waited_out(server: FlakyServer, url: str, tmp_path: Path, trouble: str) -> None:
+    server.troubles = [trouble, trouble]
+    fetch(url, tmp_path / "data.bin", first_wait_s=0)
+    assert (tmp_path / "data.bin").read_bytes() == CONTENT
+    assert len(server.requests) == 3
+
+
+def test_what_broke_off_goes_on_from_there(server: FlakyServer, url: str, tmp_path: Path) -> None:
+    server.troubles = ["break off", "break off"]
+    fetch(url, tmp_path / "data.bin", first_wait_s=0)
+    assert (tmp_path / "data.bin").read_bytes() == CONTENT
+    assert ranges(server) == [None, f"bytes={len(CONTENT) // 2}-", f"bytes={len(CONTENT) * 3 // 4}-"]
+
+
+def test_progress_counts_as_a_fresh_start(server: FlakyServer, url: str, tmp_path: Path) -> None:
+    server.troubles = ["break off", "503"] * 6
+    fetch(url, tmp_path / "data.bin", attempts=3, first_wait_s=0)
+    assert (tmp_path / "data.bin").read_bytes() == CONTENT
+
+
+def test_a_later_run_goes_on_too(server: FlakyServer, url: str, tmp_path: Path) -> None:
+    server.troubles = ["break off", "503", "503"]
+    with pytest.raises(InputError, match="Run again to go on"):
+        fetch(url, tmp_path / "data.bin", attempts=2, first_wait_s=0)
+    assert not (tmp_path / "data.bin").exists()
+    fetch(url, tmp_path / "data.bin")
+    assert (tmp_path / "data.bin").read_bytes() == CONTENT
+    assert ranges(server)[-1] == f"bytes={len(CONTENT) // 2}-"
+
+
+@pytest.mark.parametrize("lacks", ["gives_parts", "has_etag"])
+def test_a_server_without_parts_or_versions_starts_anew(
+    server: FlakyServer, url: str, tmp_path: Path, lacks: str
+) -> None:
+    setattr(server, lacks, False)
+    server.troubles = ["break off"]
+    fetch(url, tmp_path / "data.bin", first_wait_s=0)
+    assert (tmp_path / "data.bin").read_bytes() == CONTENT
+
+
+def test_a_file_that_changed_meanwhile_is_not_glued_to_its_old_half(
+    server: FlakyServer, url: str, tmp_path: Path
+) -> None:
+    server.troubles = ["break off", "503"]
+    with pytest.raises(InputError):
+        fetch(url, tmp_path / "data.bin", attempts=1, first_wait_s=0)
+    server.troubles = []
+    server.files["/data.bin"] = CONTENT[::-1]
+    fetch(url, tmp_path / "data.bin")
+    assert (tmp_path / "data.bin").read_bytes() == CONTENT[::-1]
+
+
+def test_a_checksum_in_the_url_is_checked(url: str, tmp_path: Path) -> None:
+    fetch(f"{url}#sha1={hashlib.sha1(CONTENT).hexdigest()}", tmp_path / "good.bin")
+    with pytest.raises(InputError, match=r"its md5 is [0-9a-f]{32}, expected 0123"):
+        fetch(f"{url}#md5=0123", tmp_path / "bad.bin")
+    assert [path.name for path in tmp_path.iterdir()] == ["good.bin"]
+
+
+def test_what_is_not_there_is_not_asked_for_twice(server: FlakyServer, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"/absent: cannot be downloaded: HTTP 404"):
+        fetch(f"{server.url}/absent", tmp_path / "x", first_wait_s=0)
+    assert len(server.requests) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_network_the_error_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"no-such-host\.invalid/a\.gz: not downloaded.*put the file at .*a\.gz yourself"
+    ):
+        fetch("http://no-such-host.invalid/a.gz", tmp_path / "a.gz", attempts=2, first_wait_s=0)
+
+
+def test_any_url_fsspec_knows_is_fetched(tmp_path: Path) -> None:
+    (tmp_path / "there.bin").write_bytes(CONTENT)
+    fetch(f"file://{tmp_path}/there.bin", tmp_path / "here.bin")
+    assert (tmp_path / "here.bin").read_bytes() == CONTENT
+    with pytest.raises(InputError, match="no such file"):
+        fetch(f"file://{tmp_path}/absent.bin", tmp_path / "x")
+
+
+def test_two_who_want_the_same_file_do_not_mix_their_bytes(url: str, tmp_path: Path) -> None:
+    threads = [threading.Thread(target=fetch, args=(url, tmp_path / "data.bin")) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (tmp_path / "data.bin").read_bytes() == CONTENT
+    assert [path.name for path in tmp_path.iterdir()] == ["data.bin"]
+
+
+class Two(URLGenerator):
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def generate_urls(self) -> list[str]:
+        return [f"{self.url}/a/one.gz", f"{self.url}/a/two.gz"]
+
+
+def test_the_stages_list_and_download_each_file_once(server: FlakyServer, tmp_path: Path) -> None:
+    server.files = {"/a/one.gz": b"1", "/a/two.gz": b"2"}
+    tasks = run_stage(URLGenerationStage(Two(server.url)))
+    assert [task._metadata["source_url"] for task in tasks] == Two(server.url).generate_urls()
+    assert len(run_stage(URLGenerationStage(Two(server.url), limit=1))) == 1
+    stage = DocumentDownloadStage(DocumentDownloader(str(tmp_path)))
+    assert list(tmp_path.iterdir()) == []
+    files = [file for task in run_stage(stage, *tasks) for file in task.data]
+    assert [Path(file).name for file in files] == ["a-one.gz", "a-two.gz"]
+    assert [Path(file).read_bytes() for file in files] == [b"1", b"2"]
+    run_stage(stage, *tasks)
+    assert len(server.requests) == 2
+
+
+class Sulking(DocumentDownloader):
+    def _download_to_path(self, url: str, path: str) -> tuple[bool, str | None]:
+        return False, "it rains"
+
+
+def test_a_downloader_of_ones_own_that_fails_is_heard(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="http://x/y: cannot be downloaded: it rains"):
+        run_stage(DocumentDownloadStage(Sulking(str(tmp_path))), FileGroupTask("test", ["http://x/y"]))
