@@ -260,7 +260,7 @@ class Surroundings(Docs):
 
 @pytest.mark.parametrize(("need", "gpus"), [(Resources(cpus=2, gpus=2), {"0,1"}), (Resources(cpus=1), {""})])
 def test_a_worker_sees_its_own_gpus_and_threads(workers: Place, need: Resources, gpus: set[str]) -> None:
-    claims = {"cpus": 4, "gpus": 2} if workers.kind == "local" else {}
+    claims: dict[str, Any] = {"cpus": 4, "gpus": 2} if workers.kind == "local" else {}
     stage = Surroundings().with_(resources=need, num_workers=1)
     results = workers.run([ListSource([make_batch([str(i)]) for i in range(3)]), stage], **claims)
     rows = [row for task in results for row in task.data.to_pylist()]
@@ -299,6 +299,7 @@ def test_no_more_bytes_than_the_budget_are_in_flight(workers: Place, mode: str) 
     results = workers.run(stages, memory_budget="5MB", config={"execution_mode": mode})
     assert [task.data["total"][0].as_py() for task in results] == [125_000 * i for i in range(60)]
     assert workers.summary is not None
+    assert workers.summary.peak_bytes is not None
     assert workers.summary.peak_bytes <= 5_000_000
 
 
@@ -307,6 +308,7 @@ def test_an_item_larger_than_the_budget_still_passes(workers: Place) -> None:
     stages: Stages = [ListSource(groups), Make().with_(num_workers=1), Sum().with_(num_workers=1)]
     assert len(workers.run(stages, memory_budget=300_000)) == 4
     assert workers.summary is not None
+    assert workers.summary.peak_bytes is not None
     assert workers.summary.peak_bytes <= 300_000
 
 
@@ -413,14 +415,14 @@ class Hang(Docs):
 
 
 def test_a_hang_is_ended_and_its_row_found(workers: Place) -> None:
-    settings = {"config": {"ignore_failures": True}, "task_timeout_s": 1.0, "max_retries": 0}
+    settings: dict[str, Any] = {"config": {"ignore_failures": True}, "task_timeout_s": 1.0, "max_retries": 0}
     assert texts(workers.run([ListSource(with_poison()), Hang()], **settings)) == without_poison()
     assert "took longer than task_timeout_s=1" in workers.letters()[0]["reason"]
 
 
 def test_memory_past_what_was_declared_is_not_granted(workers: Place) -> None:
     stage = Hoard().with_(resources=Resources(cpus=1, memory_gb=0.6))
-    settings = {"config": {"ignore_failures": True}, "max_retries": 0}
+    settings: dict[str, Any] = {"config": {"ignore_failures": True}, "max_retries": 0}
     assert texts(workers.run([ListSource(with_poison()), stage], **settings)) == without_poison()
     assert "more than its memory_gb=0.6" in workers.letters()[0]["reason"]
 

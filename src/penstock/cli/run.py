@@ -21,9 +21,9 @@ def command(recipe: str, overrides: tuple[str, ...], checkpoint: str | None) -> 
       penstock run recipe.yaml
       penstock run english-web input_path=crawl/ output_path=clean/
       penstock run recipe.yaml stages.1.filter_obj.min_words=80 mode=overwrite
+      penstock run recipe.yaml ray_client.num_gpus=4    a cluster of its own, changed
       penstock run recipe.yaml --checkpoint state/      go on where it stopped, if it did
     """
     from penstock.recipe.recipe import load_recipe
 
-    loaded = load_recipe(recipe, overrides)
-    loaded.pipeline.run(loaded.executor, checkpoint_path=checkpoint or loaded.checkpoint_path)
+    load_recipe(recipe, overrides).run(checkpoint)

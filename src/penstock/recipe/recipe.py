@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from penstock.backends.ray.client import RayClient
+from penstock.backends.streaming import StreamingExecutor
+from penstock.compat.executors import RayActorPoolExecutor, RayDataExecutor, XennaExecutor
 from penstock.core.executor import Executor
 from penstock.core.pipeline import Pipeline
 from penstock.core.stage import ProcessingStage
+from penstock.core.task import Task
 from penstock.errors import RecipeError, suggestion
 from penstock.recipe.document import Document, read_document
 from penstock.recipe.instantiate import instantiate
 from penstock.recipe.override import apply_overrides
 from penstock.recipe.variables import missing_variables, resolve_variables
 
-SETTINGS = frozenset({"name", "description", "stages", "executor", "checkpoint_path"})
+SETTINGS = frozenset(
+    {"name", "description", "stages", "executor", "backend", "execution_mode", "ray_client", "checkpoint_path"}
+)
+# What a recipe may name as its backend, instead of describing an executor.
+_BACKENDS: Mapping[str, Callable[[dict[str, Any]], Executor]] = {
+    "local": partial(StreamingExecutor, backend="local"),
+    "ray": partial(StreamingExecutor, backend="ray"),
+    "xenna": XennaExecutor,
+    "ray_data": RayDataExecutor,
+    "ray_actor_pool": RayActorPoolExecutor,
+}
 
 
 @dataclass(frozen=True)
@@ -28,6 +44,13 @@ class Recipe:
     pipeline: Pipeline
     executor: Executor | None
     checkpoint_path: str | None
+    # Starts a cluster for the run, if it needs one.
+    ray_client: RayClient | None = None
+
+    def run(self, checkpoint_path: str | None = None) -> list[Task[Any]]:
+        """Run the pipeline, with a cluster around it if the recipe asks for one."""
+        with self.ray_client or nullcontext():
+            return self.pipeline.run(self.executor, checkpoint_path=checkpoint_path or self.checkpoint_path)
 
 
 def load_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
@@ -52,10 +75,28 @@ def build_recipe(document: Document) -> Recipe:
             sys.path.append(folder)
     stages = [_stage(entry, document, position) for position, entry in enumerate(data["stages"])]
     name = data.get("name") or Path(document.source).stem
-    executor = instantiate(data.get("executor"), document, ("executor",))
-    if executor is not None and not hasattr(executor, "execute"):
-        raise RecipeError(f"{document.where(('executor',))}: expected a _target_ that makes an executor.")
-    return Recipe(Pipeline(str(name), data.get("description"), stages), executor, data.get("checkpoint_path"))
+    ray_client = instantiate(data.get("ray_client"), document, ("ray_client",))
+    if ray_client is not None and not isinstance(ray_client, RayClient):
+        raise RecipeError(f"{document.where(('ray_client',))}: expected a _target_ that makes a RayClient.")
+    pipeline = Pipeline(str(name), data.get("description"), stages)
+    return Recipe(pipeline, _executor(data, document), data.get("checkpoint_path"), ray_client)
+
+
+def _executor(data: dict[str, Any], document: Document) -> Executor | None:
+    executor: Executor | None = instantiate(data.get("executor"), document, ("executor",))
+    backend, mode = data.get("backend"), data.get("execution_mode")
+    if backend is None and mode is None:
+        if executor is not None and not hasattr(executor, "execute"):
+            raise RecipeError(f"{document.where(('executor',))}: expected a _target_ that makes an executor.")
+        return executor
+    where = document.where(("execution_mode" if backend is None else "backend",))
+    if executor is not None:
+        raise RecipeError(f"{where}: give an executor, or a backend and its execution_mode, not both.")
+    if backend is not None and backend not in _BACKENDS:
+        known = f"there are {', '.join(sorted(_BACKENDS))}.{suggestion(backend, _BACKENDS)}"
+        raise RecipeError(f"{where}: there is no backend '{backend}'; {known}")
+    config = {} if mode is None else {"execution_mode": mode}
+    return _BACKENDS[backend](config) if backend is not None else StreamingExecutor(config)
 
 
 def _stage(entry: Any, document: Document, position: int) -> ProcessingStage[Any, Any]:  # noqa: ANN401 - YAML

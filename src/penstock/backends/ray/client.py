@@ -25,6 +25,8 @@ _ADDRESS = "RAY_ADDRESS"
 _POLL_S = 0.1
 _STOP_PATIENCE_S = 10.0
 _LINES_SHOWN = 20
+# What ``ray start`` prints when everything is there.
+_STARTED = "Ray runtime started"
 
 
 @dataclass
@@ -74,7 +76,7 @@ class RayClient:
         self._launch(self._head_command())
         atexit.register(self.stop)
         try:
-            self._wait_until(lambda: answers(self._head_address(), 1.0), f"answer at {self._head_address()}")
+            self._wait_until(self._is_up, f"answer at {self._head_address()}")
         except BaseException:
             self.stop()
             raise
@@ -104,6 +106,11 @@ class RayClient:
         self.stop()
 
     # ------------------------------------------------------------------------------------------------------
+
+    def _is_up(self) -> bool:
+        """Tell whether Ray says that all of it runs, and answers: its first process does so before the others."""
+        said = self._log.read_text(errors="replace") if self._log is not None else ""
+        return _STARTED in said and answers(self._head_address(), 1.0)
 
     def _host(self) -> str:
         return "127.0.0.1"

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.backends.ray.client import RayClient, _ray
+from penstock.backends.ray.joining import join
 from penstock.backends.ray.ports import answers
 from penstock.errors import ClusterError
 from penstock.extras import require
@@ -82,7 +83,7 @@ class SlurmRayClient(RayClient):
         import ray
 
         deadline = time.monotonic() + self.worker_connect_timeout_s
-        ray.init(address=self.address, log_to_driver=False, logging_level="ERROR")
+        join(self._head_address())
         try:
             while (here := sum(node["Alive"] for node in ray.nodes())) < self._num_nodes():
                 if time.monotonic() > deadline:

@@ -8,6 +8,7 @@ import uuid
 from typing import Any
 
 from penstock.backends.backend import RunBackend
+from penstock.backends.ray.joining import join
 from penstock.backends.ray.ports import answers
 from penstock.errors import ClusterError
 from penstock.extras import require
@@ -60,18 +61,24 @@ class RayVenue:
 
     def _join(self, runtime_env: dict[str, Any] | None, cpus: float | None, gpus: int | None) -> None:
         address = os.environ.get(_ADDRESS)
-        # Of a cluster that is there nothing can be claimed; a Ray of our own is made to have it.
-        claims = {} if address else {"num_cpus": cpus, "num_gpus": gpus, "include_dashboard": False}
-        if address and address[-1].isdigit() and "://" not in address and not answers(address):
+        if not address:  # of a cluster that is there nothing can be claimed; a Ray of our own is made to have it
+            self._ray.init(
+                num_cpus=cpus,
+                num_gpus=gpus,
+                include_dashboard=False,
+                runtime_env=runtime_env,
+                log_to_driver=False,
+                logging_level="ERROR",
+            )
+            return
+        if address[-1].isdigit() and "://" not in address and not answers(address):
             raise ClusterError(self._nobody(address, "connection refused."))  # Ray would try for minutes
         try:
-            self._ray.init(
-                address=address, runtime_env=runtime_env, log_to_driver=False, logging_level="ERROR", **claims
-            )
+            join(address, runtime_env=runtime_env)
         except ConnectionError as error:
             raise ClusterError(self._nobody(address, str(error))) from error
 
-    def _nobody(self, address: str | None, why: str) -> str:
+    def _nobody(self, address: str, why: str) -> str:
         return (
             f"no Ray cluster answers at {_ADDRESS}={address!r}: {why} "
             f"Start one (ray start --head), unset {_ADDRESS}, or run with StreamingExecutor(backend='local')."
