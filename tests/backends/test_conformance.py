@@ -30,9 +30,14 @@ from penstock import (
     StreamingExecutor,
     Task,
 )
+from penstock.backends.simulated.law import Law, constant
+from penstock.backends.simulated.simulate import simulate
+from penstock.core.cluster import Cluster, Node
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
 from penstock.errors import PlanError, StageError
 from penstock.monitor.summary import RunSummary
+from penstock.schedule.actions import RunBatch
+from penstock.schedule.state import PoolSpec
 from penstock.testing import ListSource, make_batch
 from penstock.text import JsonlReader, JsonlWriter, ScoreFilter, WordCountFilter
 
@@ -158,6 +163,22 @@ def test_tasks_that_are_taken_together_are_always_the_same(place: Place) -> None
 def test_initial_tasks_take_the_place_of_a_source(place: Place) -> None:
     given: list[Task[Any]] = [make_batch(["a"]), make_batch(["b"])]
     assert texts(place.run([Each(twice)], initial_tasks=given)) == [["a"], ["a"], ["b"], ["b"]]
+
+
+def test_the_simulator_takes_the_same_tasks_together(workers: Place) -> None:
+    """What is simulated is what runs: as many items into and out of every pool, in batches of the same members."""
+    source = ListSource([make_batch([f"{i}a", f"{i}b"]) for i in range(7)])
+    workers.run([source, Each(one_by_one), Together()])
+    assert workers.summary is not None
+    seen = [(pool["items_in"], pool["items_out"]) for pool in workers.summary.pools]
+    laws = [Law(constant(0.1)), Law(constant(0.2), lambda _order: 2), Law(constant(0.1))]
+    specs = [PoolSpec("list"), PoolSpec("each"), PoolSpec("together", batch_size=3)]
+    trace, scheduler = simulate(specs, laws, Cluster((Node("n", 3, 16),)), 7, record=True)
+    told = [(pool.estimate.items_in, pool.estimate.items_out) for pool in scheduler.pools]
+    assert seen[1] == told[1] == (7, 14)
+    assert seen[2][0] == told[2][0] == 14
+    together = {entry.items for _, entry in trace.log if isinstance(entry, RunBatch) and entry.items[0][0] == "2"}
+    assert sorted(len(items) for items in together) == [2, 3, 3, 3, 3]
 
 
 class Clip(Task[np.ndarray[Any, Any]]):

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -92,6 +93,7 @@ class RayClient:
             if os.environ.get(_ADDRESS) == self.address:
                 os.environ.pop(_ADDRESS, None)
             _end(process)
+            self._forget_address()
         self.address = None
 
     def __enter__(self) -> Self:
@@ -181,6 +183,13 @@ class RayClient:
         lines = self._log.read_text(errors="replace").splitlines() if self._log is not None else []
         shown = "".join(f"\n  | {line}" for line in lines[-_LINES_SHOWN:])
         return f" Its log ({self._log}) ends with:{shown}"
+
+    def _forget_address(self) -> None:
+        """Take away the note by which ``ray.init()`` would look for this cluster after it has ended."""
+        note = Path(self.ray_temp_dir) / "ray_current_cluster"
+        with suppress(OSError):
+            if note.read_text().strip() == self._head_address():
+                note.unlink()
 
     def _announce_metrics(self, folder: Path) -> None:
         """Enter Ray's list of metric ports into a Prometheus configuration, if there is one."""

@@ -63,6 +63,7 @@ class RayVenue:
         address = os.environ.get(_ADDRESS)
         if not address:  # of a cluster that is there nothing can be claimed; a Ray of our own is made to have it
             self._ray.init(
+                address="local",
                 num_cpus=cpus,
                 num_gpus=gpus,
                 include_dashboard=False,
