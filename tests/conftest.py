@@ -16,6 +16,9 @@ collect_ignore = ["compat/scripts"]
 
 # A run goes to the cluster that this names; tests say themselves where theirs go.
 os.environ.pop("RAY_ADDRESS", None)
+# Whether Ray asks for tokens is one setting for a whole process, and its default depends on how a cluster was started.
+# These live for seconds, and one process uses several of them.
+os.environ["RAY_AUTH_MODE"] = "disabled"
 
 # Lost machines are noticed in a second instead of half a minute.
 QUICK = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 300, "health_check_failure_threshold": 3}

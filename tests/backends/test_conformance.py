@@ -170,6 +170,7 @@ def test_the_simulator_takes_the_same_tasks_together(workers: Place) -> None:
     source = ListSource([make_batch([f"{i}a", f"{i}b"]) for i in range(7)])
     workers.run([source, Each(one_by_one), Together()])
     assert workers.summary is not None
+    assert workers.summary.pools is not None
     seen = [(pool["items_in"], pool["items_out"]) for pool in workers.summary.pools]
     laws = [Law(constant(0.1)), Law(constant(0.2), lambda _order: 2), Law(constant(0.1))]
     specs = [PoolSpec("list"), PoolSpec("each"), PoolSpec("together", batch_size=3)]

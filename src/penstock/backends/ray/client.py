@@ -18,6 +18,7 @@ from typing import Self
 
 import psutil
 
+from penstock.backends.ray.joining import use_token_if_there_is_one
 from penstock.backends.ray.ports import answers, free_port
 from penstock.errors import ClusterError
 from penstock.extras import require
@@ -74,6 +75,7 @@ class RayClient:
             return
         require("ray", "ray", "Starting a Ray cluster")
         self._choose_ports()
+        use_token_if_there_is_one()  # here, so that Ray's process and this one agree
         self._launch(self._head_command())
         atexit.register(self.stop)
         try:

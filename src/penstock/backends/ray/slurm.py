@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.backends.ray.client import RayClient, _ray
-from penstock.backends.ray.joining import agree_on_authentication, join
+from penstock.backends.ray.joining import join, use_token_if_there_is_one
 from penstock.backends.ray.ports import answers
 from penstock.errors import ClusterError
 from penstock.extras import require
@@ -59,7 +59,7 @@ class SlurmRayClient(RayClient):
     def _serve(self) -> None:
         """Be a worker node until the head is gone, then end the script."""
         address = self._wait_for_head()
-        agree_on_authentication()
+        use_token_if_there_is_one()
         self._launch([*_ray("start"), f"--address={address}", *self._machine_options()])
         assert self._process is not None
         while self._process.poll() is None and answers(address):
