@@ -51,7 +51,9 @@ def measure(gpus: int, tasks: int, workers: int | None = None) -> dict[str, floa
         stages = [Sleeper("fast", SECONDS[0]), Sleeper("slow", SECONDS[1]), Sleeper("medium", SECONDS[2], log)]
         stages = [stage.with_(num_workers=workers) for stage in stages]
         source = ListSource([make_batch([f"document {i}"]) for i in range(tasks)])
-        executor = StreamingExecutor(cpus=16, gpus=gpus, gpu_memory_gb=80, run_dir=folder, show_progress=False)
+        executor = StreamingExecutor(
+            cpus=16, gpus=gpus, gpu_memory_gb=80, run_dir=folder, show_progress=False, profile=False
+        )
         start = time.time()
         Pipeline("balancing", stages=[source, *stages]).run(executor)
         whole = time.time() - start

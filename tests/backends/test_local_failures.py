@@ -239,7 +239,7 @@ def test_ctrl_c_finishes_what_runs_and_a_second_run_goes_on(tmp_path: Path) -> N
     again = subprocess.run([sys.executable, "job.py"], cwd=tmp_path, text=True, capture_output=True, check=False)
     assert again.stdout == "finished\n", again.stderr
     lines = sorted(line for path in (tmp_path / "out").glob("*.jsonl") for line in path.read_text().splitlines())
-    assert lines == [json.dumps({"text": f"doc {i}"}, separators=(",", ":")) for i in range(6)]
+    assert lines == [json.dumps({"text": f"doc {i}"}) for i in range(6)]
 
 
 def test_ctrl_c_twice_stops_at_once(tmp_path: Path) -> None:

@@ -9,7 +9,12 @@ from pathlib import Path
 
 import pytest
 
-SENTENCE = "The mill at the river has been there for as long as anybody can remember and turns with the water. "
+TEXT = (
+    "The mill at the river has been there for as long as anybody can remember. In spring, when snow melts in the "
+    "mountains, its wheel turns day and night, and farmers bring what is left of last year's rye. My grandmother used "
+    "to tell us children that a water spirit lived below the weir, so we never went near it after dark. Today "
+    "a small museum keeps those old stones, and visitors may grind a handful of wheat with their own hands."
+)
 
 
 def penstock(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -20,8 +25,8 @@ def penstock(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def write_crawl(folder: Path) -> Path:
     crawl = folder / "crawl"
     crawl.mkdir()
-    good = [{"id": str(i), "text": SENTENCE * 4 + str(i), "date": "2020-01-01"} for i in range(5)]
-    lines = [json.dumps(document) for document in [*good, {"id": "short", "text": "The mill and the water."}]]
+    good = [{"id": str(i), "text": f"{i}. {TEXT}", "date": "2020-01-01"} for i in range(5)]
+    lines = [json.dumps(document) for document in [*good, {"id": "short", "text": TEXT.partition(" My")[0]}]]
     (crawl / "a.jsonl").write_text("\n".join([*lines, "{broken"]) + "\n")
     return crawl
 
@@ -47,11 +52,11 @@ def test_curate_reads_parquet_and_writes_parquet(tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
     (tmp_path / "crawl").mkdir()
-    pq.write_table(pa.table({"body": [SENTENCE * 4, "short"]}), tmp_path / "crawl/a.parquet")
+    pq.write_table(pa.table({"body": [TEXT, "short"]}), tmp_path / "crawl/a.parquet")
     done = penstock(tmp_path, "curate", "crawl", "clean", "--text-field", "body")
     assert done.returncode == 0, done.stderr
     [written] = (tmp_path / "clean").glob("*.parquet")
-    assert pq.read_table(written)["body"].to_pylist() == [SENTENCE * 4]
+    assert pq.read_table(written)["body"].to_pylist() == [TEXT]
 
 
 def test_an_existing_output_is_refused_then_replaced_when_asked(tmp_path: Path) -> None:
@@ -129,7 +134,10 @@ def test_the_demo_keeps_no_planted_rubbish(tmp_path: Path) -> None:
     assert again.returncode == 0, again.stderr
 
 
-@pytest.mark.parametrize("command", ["curate", "demo", "doctor", "plan", "reproduce", "run", "script", "simulate"])
+@pytest.mark.parametrize(
+    "command",
+    ["curate", "demo", "doctor", "plan", "preview", "reproduce", "run", "script", "simulate", "whatif", "why"],
+)
 def test_every_command_has_help_with_an_example(tmp_path: Path, command: str) -> None:
     done = penstock(tmp_path, command, "--help")
     assert done.returncode == 0

@@ -40,8 +40,9 @@ class JoinPairs(ProcessingStage[DocumentBatch, DocumentBatch]):
 
 
 def files_in(folder: Path) -> dict[str, bytes]:
-    """Return every file of an output except the totals, which hold times."""
-    found = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "summary.json")
+    """Return every file of an output except the totals, which hold times, and the list of its stages."""
+    others = ("summary.json", "rules.json")
+    found = sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in others)
     return {str(path.relative_to(folder)): path.read_bytes() for path in found}
 
 

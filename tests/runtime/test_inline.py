@@ -184,7 +184,7 @@ def test_a_second_run_leaves_no_records_of_the_first(tmp_path: Path) -> None:
     run(*stages)
     (tmp_path / "in/a.jsonl").write_text('{"text": "one"}\n')
     run(*stages)
-    assert sorted(path.name for path in (tmp_path / "out/_penstock").iterdir()) == ["summary.json"]
+    assert sorted(path.name for path in (tmp_path / "out/_penstock").iterdir()) == ["ledger", "summary.json"]
 
 
 def test_a_run_without_output_writes_nothing_unless_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,7 +192,7 @@ def test_a_run_without_output_writes_nothing_unless_asked(tmp_path: Path, monkey
     run(ListSource(batches("a")))
     assert list(tmp_path.iterdir()) == []
     run(ListSource(batches("a")), run_dir=str(tmp_path / "about"))
-    assert [path.name for path in (tmp_path / "about").iterdir()] == ["summary.json"]
+    assert sorted(path.name for path in (tmp_path / "about").iterdir()) == ["ledger", "summary.json"]
 
 
 def test_what_was_read_kept_and_dropped_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -38,6 +38,9 @@ class Scenario:
     rows: int = 1
     before: Callable[[Simulation], None] | None = None
     visits: tuple[float, ...] = ()
+    # When the last result could be there if everything were known beforehand, and why that is not the fluid bound.
+    attainable_s: float | None = None
+    why: str = ""
 
     def run(self, seed: int = 0) -> tuple[Trace, Scheduler]:
         settings = Settings(memory_budget=self.budget)
@@ -50,6 +53,19 @@ class Scenario:
     def fluid_rate(self) -> float:
         """Source items per second if workers could be cut as finely as one likes."""
         return fluid_speed(self._demands, self.cluster)
+
+    @property
+    def fluid_s(self) -> float:
+        """When the last result would be there at the fluid rate from the first moment on."""
+        return self.items / self.fluid_rate
+
+    @property
+    def best_s(self) -> float:
+        """When the last result could be there; by default, if whole workers were the only difference."""
+        if self.attainable_s is not None:
+            return self.attainable_s
+        slowest_start = max((law.start_up for law in self.laws), default=0.0)
+        return slowest_start + self.items / self.best_rate
 
     @property
     def best_rate(self) -> float:
@@ -82,7 +98,8 @@ def two_cpu_stages() -> Scenario:
 def slow_start() -> Scenario:
     """S2: one GPU stage that takes 40 s to start, on four GPUs."""
     pools = [PoolSpec("read", workers=1), PoolSpec("embed", ONE_GPU)]
-    return Scenario(pools, [Law(constant(0.01)), Law(constant(1.0), start_up=40)], machine(16, 4), 400, (0.01, 1.0))
+    laws = [Law(constant(0.01)), Law(constant(1.0), start_up=40)]
+    return Scenario(pools, laws, machine(16, 4), 400, (0.01, 1.0), why="nothing comes out before 40 s")
 
 
 def random_pipeline(seed: int) -> Scenario:
@@ -102,7 +119,10 @@ def random_pipeline(seed: int) -> Scenario:
 def rate_shift() -> Scenario:
     """S4: one stage becomes five times slower after 30 s."""
     laws = [Law(shifting(0.2, 1.0, at=30)), Law(constant(0.4))]
-    return Scenario([PoolSpec("a"), PoolSpec("b")], laws, machine(32), 4_000, (1.0, 0.4))
+    # 32 CPUs do 32/0.6 items per second for 30 s, and 32/1.4 from then on.
+    best = 30 + (4_000 - 30 * 32 / 0.6) * 1.4 / 32
+    why = "it is faster than after the shift for the first 30 s"
+    return Scenario([PoolSpec("a"), PoolSpec("b")], laws, machine(32), 4_000, (1.0, 0.4), attainable_s=best, why=why)
 
 
 def big_frames() -> Scenario:
@@ -113,7 +133,15 @@ def big_frames() -> Scenario:
         Law(constant(1.0), fan_out=lambda order: 1_000, output_bytes=lambda order: 100_000),
         Law(constant(0.002)),
     ]
-    return Scenario(pools, laws, machine(4), 10, (0.1, 1.0, 0.002), 10 * 2**20, visits=(1.0, 1.0, 1000.0))
+    budget, frames = 10 * 2**20, 1_000 * 100_000
+    # One clip's frames fill the budget ten times, so a cutter is kept until all but the last budget-full are embedded:
+    # 1 - budget / frames of a worker at any time. The first frames come after one clip was read and cut.
+    rate = (4 - (1 - budget / frames)) / (0.1 + 1.0 + 2.0)
+    return Scenario(
+        pools, laws, machine(4), 10, (0.1, 1.0, 0.002), budget, visits=(1.0, 1.0, 1000.0),
+        attainable_s=1.1 + 10 / rate,
+        why="the budget holds a tenth of a clip: one cutter always waits to store its frames, and works on nothing",
+    )  # fmt: skip
 
 
 def everything_breaks() -> Scenario:
@@ -128,7 +156,12 @@ def everything_breaks() -> Scenario:
         simulation.at(20.0, lambda: simulation.add_node(nodes[1]))
 
     laws = [Law(constant(0.2), rows=8, poison=lambda order: (3,) if order == (0, 77) else ()), Law(constant(0.4))]
-    return Scenario([PoolSpec("a"), PoolSpec("b")], laws, Cluster(nodes), 800, (0.2, 0.4), rows=8, before=trouble)
+    # 16 CPUs for 10 s, 8 for the next 10 s, then 16 again; nothing for what the kills destroy.
+    best = 20 + (800 - 10 * (16 + 8) / 0.6) * 0.6 / 16
+    return Scenario(
+        [PoolSpec("a"), PoolSpec("b")], laws, Cluster(nodes), 800, (0.2, 0.4), rows=8, before=trouble,
+        attainable_s=best, why="half of the machines are away for 10 s",
+    )  # fmt: skip
 
 
 def few_inputs() -> Scenario:
@@ -136,7 +169,8 @@ def few_inputs() -> Scenario:
     cluster = Cluster(tuple(Node(f"n{i}", 64, 256.0, (Gpu(80),) * 8) for i in range(20)))
     pools = [PoolSpec("read"), PoolSpec("embed", ONE_GPU), PoolSpec("write")]
     laws = [Law(constant(2.0), start_up=1.0), Law(constant(5.0), start_up=5.0), Law(constant(1.0), start_up=1.0)]
-    return Scenario(pools, laws, cluster, 10)
+    why = "ten items are one wave: embed is up after 5 s, then 5 s and 1 s"
+    return Scenario(pools, laws, cluster, 10, (2.0, 5.0, 1.0), attainable_s=11.0, why=why)
 
 
 def tiny_tasks(items: int = 20_000) -> Scenario:
@@ -159,13 +193,21 @@ def two_stages_one_gpu() -> Scenario:
         Law(constant(0.1), output_bytes=lambda order: 1_000, start_up=2),
         Law(constant(0.1), start_up=2),
     ]
-    return Scenario(pools, laws, machine(4, 1), 1_000, (0.01, 0.1, 0.1), budget=200_000)
+    return Scenario(
+        pools, laws, machine(4, 1), 1_000, (0.01, 0.1, 0.1), 200_000,
+        # The budget holds 200 items: a cycle of 40 s has 4 s of start-up in it.
+        attainable_s=200 / (1 - 4 / 40), why="each turn of two start-ups of 2 s is as long as the budget allows, 40 s",
+    )  # fmt: skip
 
 
 def slow_stops() -> Scenario:
     """S11: many workers have to go, and each takes 10 s to stop."""
     laws = [Law(shifting(1.0, 0.05, at=30), stop=10.0), Law(constant(0.5), start_up=0.5)]
-    return Scenario([PoolSpec("a"), PoolSpec("b")], laws, machine(32), 3_000, (0.05, 0.5))
+    # 32/1.5 items per second for 30 s, by 21 workers of a and 11 of b; then 18 of a have to go, which takes 10 s, and
+    # as many of b to come, which takes 0.5 s, while 11 of b do 22 per second; then 32/0.55 per second.
+    best = 40.5 + (3_000 - 30 * 32 / 1.5 - 10.5 * 22) * 0.55 / 32
+    why = "stage a is slow for the first 30 s, and its workers keep 18 CPUs for 10 s more"
+    return Scenario([PoolSpec("a"), PoolSpec("b")], laws, machine(32), 3_000, (0.05, 0.5), attainable_s=best, why=why)
 
 
 def bursty_source() -> Scenario:

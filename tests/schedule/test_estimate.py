@@ -150,6 +150,7 @@ def test_fan_out_and_sizes_come_from_what_was_finished() -> None:
     assert estimate.fan_out == 0.5
     assert estimate.output_bytes_per_item == 10.0
     assert (estimate.outputs.mean, estimate.outputs.largest) == (20.0, 30)
+    assert estimate.outputs.quantile(0.95) == 30
 
 
 def test_start_up_is_remembered() -> None:

@@ -54,12 +54,17 @@ def test_s2_all_four_gpus_are_busy_as_soon_as_one_can_be() -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_s3_any_pipeline_is_near_its_bound_soon_after_the_slowest_start(seed: int) -> None:
+    """A plan is known when the first item has passed the slowest start; what it starts takes that long again."""
     scenario = scenarios.random_pipeline(seed)
     trace, scheduler = scenario.run()
-    ready = max(law.start_up for law in scenario.laws) + 5
+    slowest_start = max(law.start_up for law in scenario.laws)
+    settled = max(slowest_start + 5, 2 * slowest_start + sum(scenario.seconds) + 1)
     end = min(180.0, 0.9 * trace.finished_at)
-    assert rate_between(trace, ready + sum(scenario.seconds), end) >= 0.94 * scenario.best_rate
+    rate = rate_between(trace, settled, end)
+    assert rate >= 0.95 * scenario.best_rate
     assert scenario.best_rate >= 0.92 * scenario.fluid_rate, "on 24 GPUs whole workers cost some percent"
+    if scenario.best_rate >= 0.97 * scenario.fluid_rate:
+        assert rate >= 0.95 * scenario.fluid_rate
     assert len(moves(scheduler, 0, end)) <= 4
 
 
@@ -70,12 +75,18 @@ def test_s4_a_shift_is_answered_with_few_moves() -> None:
     assert rate_between(trace, 40, 120) >= 0.93 * scenario.fluid_rate
 
 
+def share_of_attainable(scenario: scenarios.Scenario, trace: Trace) -> float:
+    return scenario.best_s / trace.result_times[-1]
+
+
 def test_s5_frames_never_exceed_the_budget() -> None:
     scenario = scenarios.big_frames()
     trace, scheduler = scenario.run()
     assert len(trace.results) == 10_000
     assert 0.5 * scenario.budget < trace.peak_bytes <= scenario.budget
     assert scheduler.credits.spilled == 0
+    assert share_of_attainable(scenario, trace) >= 0.95, "one clip is cut while the one before it is stored"
+    assert len(moves(scheduler)) <= 3
 
 
 def test_s6_whatever_breaks_costs_one_row() -> None:
@@ -88,8 +99,9 @@ def test_s6_whatever_breaks_costs_one_row() -> None:
 
 
 def test_s7_ten_inputs_are_ten_workers_and_no_waiting() -> None:
-    trace, _ = scenarios.few_inputs().run()
-    assert trace.finished_at <= 1 + 2 + 5 + 5 + 1 + 1 + 8
+    scenario = scenarios.few_inputs()
+    trace, _ = scenario.run()
+    assert share_of_attainable(scenario, trace) >= 0.9, "only the writers are started when it is known what comes"
     assert trace.starts <= 30
 
 
@@ -118,9 +130,11 @@ def test_s10_turns_are_as_long_as_the_budget_allows() -> None:
 def test_s11_slow_stops_hold_nobody_up() -> None:
     scenario = scenarios.slow_stops()
     trace, scheduler = scenario.run()
-    assert len(moves(scheduler, 30, 60)) <= 8
+    assert share_of_attainable(scenario, trace) >= 0.95
+    assert len(moves(scheduler, 30, 60)) <= 2
     assert rate_between(trace, 31, 45) >= 0.9 * rate_between(trace, 15, 30), "while twenty workers stop, the rest works"
-    assert rate_between(trace, 50, 0.9 * trace.finished_at) >= 0.85 * scenario.fluid_rate
+    assert rate_between(trace, 45, 0.9 * trace.result_times[-1]) >= 0.97 * scenario.fluid_rate
+    assert trace.finished_at < trace.result_times[-1] + 10, "who has nothing left to do does not wait for the others"
 
 
 def test_s12_a_starved_pool_is_not_slow() -> None:

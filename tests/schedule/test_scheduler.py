@@ -227,10 +227,11 @@ def test_stopping_forgets_sources_and_finishes_what_was_begun() -> None:
     assert scheduler.abandoned == 4
     scheduler.handle(2.0, Emitted(listing.worker, listing.batch, (Output("0_9", (0, 9), 0),)))
     assert scheduler.abandoned == 5, "what the source lists from now on is not begun either"
-    scheduler.handle(3.0, BatchDone(listing.worker, listing.batch, 3.0))
+    listed = scheduler.handle(3.0, BatchDone(listing.worker, listing.batch, 3.0))
+    assert of(StopWorker, listed) == [StopWorker(listing.worker)], "nothing can come to it any more"
     scheduler.handle(3.0, Emitted(reading.worker, reading.batch, (Output("0_0", (0, 0), 0),)))
     last = scheduler.handle(3.0, BatchDone(reading.worker, reading.batch, 2.0))
-    assert len(of(StopWorker, last)) == 2
+    assert of(StopWorker, last) == [StopWorker(reading.worker)]
     assert scheduler.results == 1
 
 

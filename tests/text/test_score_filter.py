@@ -1,8 +1,10 @@
 """Filters as a stage: one or several, merged or apart, and always the same documents."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock import DocumentBatch, InlineExecutor, Pipeline, ProcessingStage, Task
+from penstock.core.verdicts import Verdicts
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
 from penstock.errors import StageError
 from penstock.plan.fuse import fuse
@@ -17,8 +20,11 @@ from penstock.testing import make_batch, run_stage
 from penstock.text import (
     BoilerPlateStringFilter,
     DocumentFilter,
+    Filter,
     NonAlphaNumericFilter,
     RepeatedLinesFilter,
+    RepeatingDuplicateNGramsFilter,
+    Score,
     ScoreFilter,
     WordCountFilter,
 )
@@ -280,3 +286,189 @@ def test_each_filter_of_a_list_has_counts_of_its_own() -> None:
     assert executor.last_summary is not None
     counts = [(c.stage, c.tasks, c.items_in, c.items_out, c.dropped) for c in executor.last_summary.counters]
     assert counts == [("word_count", 2, 4, 2, 2), ("Length", 2, 2, 1, 1)]
+
+
+def with_ledger(stage: ProcessingStage[Any, Any], batch: DocumentBatch) -> tuple[DocumentBatch, list[Verdicts]]:
+    """Run a stage as a worker does that keeps a ledger."""
+    batch.source_rows = np.arange(batch.num_items) * 10
+    stage._keeps_ledger = True
+    kept = stage.process(batch)
+    assert isinstance(kept, DocumentBatch)
+    return kept, stage.take_verdicts()
+
+
+def test_a_ledger_has_every_score_of_a_scan_and_what_python_filters_came_to_see() -> None:
+    rules = [TWO_WORDS, Length(3), RepeatedLinesFilter(0.6)]
+    kept, [words, length, lines] = with_ledger(
+        ScoreFilter(rules), make_batch(["a", "a b", "a b c", "b b\nb b", "a\na"])
+    )
+    assert kept.data["text"].to_pylist() == ["a b"]
+    assert kept.source_rows is not None
+    assert kept.source_rows.tolist() == [10]
+    assert (words.name, words.parameters) == ("word_count", {"min_words": 2, "max_words": 100000, "lang": "en"})
+    assert words.rows.tolist() == [0, 10, 20, 30, 40]
+    assert words.scores is not None
+    assert words.scores.tolist() == [1, 2, 3, 4, 2]
+    assert words.kept.tolist() == [False, True, True, True, True]
+    assert length.rows.tolist() == [10, 20, 30, 40], "a filter in plain Python sees only who is left"
+    assert length.kept.tolist() == [True, False, False, True]
+    assert lines.rows.tolist() == [0, 10, 20, 30, 40], "a scan scores all, so that other bounds can be tried later"
+    assert lines.kept.tolist() == [True, True, True, False, False]
+
+
+def test_a_ledger_keeps_no_score_that_is_no_number() -> None:
+    class Label(Length):
+        def score_document(self, text: str) -> Any:
+            return "long" if len(text) > 1 else "short"
+
+        def keep_document(self, score: Any) -> bool:
+            return bool(score == "long")
+
+    _, [verdicts] = with_ledger(ScoreFilter(Label(), invert=True), make_batch(["a", "ab"]))
+    assert verdicts.scores is None
+    assert verdicts.kept.tolist() == [True, False]
+    assert verdicts.parameters == {"limit": 5}
+
+
+def test_nothing_is_recorded_where_nobody_reads_or_nobody_can_tell_which_document_it_is() -> None:
+    stage = ScoreFilter(TWO_WORDS)
+    stage.process(make_batch(["a"]))
+    assert stage.take_verdicts() == []
+    stage._keeps_ledger = True
+    stage.process(make_batch(["a"]))
+    assert stage.take_verdicts() == []
+
+
+def test_a_fully_filtered_batch_is_a_batch_of_no_documents() -> None:
+    [kept] = run_stage(ScoreFilter([TWO_WORDS, RepeatedLinesFilter()], score_field=["words", None]), make_batch(["a"]))
+    assert kept.num_items == 0
+    assert kept.data.column_names == ["id", "text", "words"]
+
+
+@pytest.mark.parametrize("score_all", [False, True])
+def test_the_order_of_filters_does_not_change_what_is_kept(score_all: bool) -> None:
+    rules = [
+        TWO_WORDS,
+        Length(12),
+        RepeatedLinesFilter(0.6),
+        RepeatingDuplicateNGramsFilter(n=2),
+        NonAlphaNumericFilter(0.5),
+    ]
+    documents = ["a b", "a", "to be to be to be", "##### ## # #", None, "a b\na b\na b", "one two"]
+    outcomes = set()
+    for order in (rules, rules[::-1], rules[2:] + rules[:2]):
+        stage = ScoreFilter(order)
+        stage._keeps_ledger = score_all
+        outcomes.add(tuple(stage.process(make_batch(documents)).to_pyarrow()["text"].to_pylist()))
+    assert outcomes == {("a b", "one two")}
+
+
+def test_scores_without_verdicts() -> None:
+    stage = Score(
+        [TWO_WORDS, len, Length()], ["words", "characters", "title_length"], text_field=["text", "text", "title"]
+    )
+    assert stage.inputs() == (["data"], ["text", "title"])
+    assert stage.outputs() == (["data"], ["words", "characters", "title_length"])
+    [scored] = run_stage(stage, make_batch(["a b", None], title=["x", "a title"]))
+    assert scored.data.drop_columns(["id", "text", "title"]).to_pylist() == [
+        {"words": 2, "characters": 3, "title_length": 1},
+        {"words": 0, "characters": 0, "title_length": 7},
+    ]
+
+
+def test_a_score_and_filters_around_it_share_one_pass() -> None:
+    stages: list[ProcessingStage[Any, Any]] = [
+        ScoreFilter(TWO_WORDS),
+        Score(RepeatedLinesFilter(), "lines"),
+        ScoreFilter(Length(5)),
+    ]
+    [pool] = fuse(stages)
+    assert [step.name for step in pool.steps] == ["word_count + repeated_lines + Length"]
+    assert [part.name for step in pool.steps for part in step.parts()] == ["word_count", "repeated_lines", "Length"]
+    result = run(stages, make_batch(["a", "a b", "a b c d"])).to_pyarrow()
+    assert result.drop_columns(["id"]).to_pylist() == [{"text": "a b", "lines": 1.0}]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([TWO_WORDS, len], "score"), "2 scores cannot all go into 'score'"),
+        (([TWO_WORDS, len], ["score"]), "score_field has 1 entries for 2 filters"),
+        ((TWO_WORDS, None), "score_field names the column of each score"),
+        (([], "score"), "the list of filters is empty"),
+    ],
+)
+def test_scores_need_a_column_each(arguments: tuple[Any, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Score(*arguments)
+
+
+def test_a_filter_looks_at_what_is_known() -> None:
+    batch = make_batch(["x"] * 4, lang=["en", "de", "en", None], words=[5, 60, 70, 80])
+    [kept] = run_stage(Filter([lambda lang: lang == "en", WordCountFilter()], ["lang", "words"]), batch)
+    assert kept.data["id"].to_pylist() == ["doc-2"]
+    [kept] = run_stage(Filter(WordCountFilter(), "words", invert=True), batch)
+    assert kept.data["id"].to_pylist() == ["doc-0"]
+    [kept] = run_stage(Filter([str.isupper, str.islower], ["id", "text"], invert=[True, False]), batch)
+    assert kept.num_items == 4
+    assert Filter(WordCountFilter(), "words").name == "word_count"
+
+
+def test_a_filter_on_a_column_tells_the_ledger() -> None:
+    _, [verdicts] = with_ledger(Filter(WordCountFilter(), "words"), make_batch(["x"] * 2, words=[5, 60]))
+    assert verdicts.name == "word_count"
+    assert verdicts.rows.tolist() == [0, 10]
+    assert verdicts.kept.tolist() == [False, True]
+    assert verdicts.scores is not None
+    assert verdicts.scores.tolist() == [5.0, 60.0]
+
+
+def test_a_function_that_fails_on_a_value_names_the_document() -> None:
+    with pytest.raises(StageError, match=r"filter_fn failed on document 1 of the batch \(None\): TypeError"):
+        run_stage(Filter(lambda words: words > 3, "words"), make_batch(["x"] * 2, words=[5, None]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (([len, len], "a"), ValueError, "say which field each of the 2 filters looks at"),
+        (([len, len], ["a", "b"], [True]), ValueError, "invert has 1 entries for 2 filters"),
+        ((5, "a"), TypeError, "functions of a value, got 5"),
+        ((WordCountFilter, "a"), TypeError, "functions of a value"),
+    ],
+)
+def test_a_filter_that_cannot_work_is_refused(arguments: tuple[Any, ...], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        Filter(*arguments)
+
+
+def test_a_filter_may_ask_to_be_shown_all_documents_at_once() -> None:
+    shown: list[int] = []
+
+    class Together(Length):
+        def score_documents(self, texts: Sequence[str]) -> list[int]:
+            shown.append(len(texts))
+            return [len(text) for text in texts]
+
+    class Overridden(Together):
+        def score_document(self, text: str) -> int:
+            return 1
+
+    batch = make_batch(["a", "a b", "a b c d"])
+    [kept] = run_stage(ScoreFilter([TWO_WORDS, Together(3)], score_field=[None, "length"]), batch)
+    assert kept.data["length"].to_pylist() == [3]
+    assert shown == [2], "only those that are left"
+    [kept] = run_stage(ScoreFilter(Overridden(3)), batch)
+    assert kept.num_items == 3
+
+
+def test_of_documents_shown_at_once_the_one_that_fails_is_named() -> None:
+    class Together(Length):
+        def score_document(self, text: str) -> int:
+            return int(text)
+
+        def score_documents(self, texts: Sequence[str]) -> list[int]:
+            return [int(text) for text in texts]
+
+    with pytest.raises(StageError, match=r"Together failed on document 1 of the batch \('two'"):
+        run_stage(ScoreFilter(Together()), make_batch(["1", "two"]))

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from penstock.core.cluster import Cluster
 from penstock.core.task import Task
+from penstock.ledger.keeping import KeptLedger
 from penstock.plan.plan import Plan
 from penstock.runtime.books import Books
 from penstock.runtime.transport import Stored
@@ -66,7 +67,9 @@ class Venue(Protocol):
         """Return how many bytes may lie between stages: as asked, or what is reasonable here."""
         ...
 
-    def backend(self, plan: Plan, books: Books, *, max_attempts: int, spill_dir: str | None) -> RunBackend:
+    def backend(
+        self, plan: Plan, books: Books, *, max_attempts: int, spill_dir: str | None, ledger: KeptLedger | None
+    ) -> RunBackend:
         """Make ready to run a plan."""
         ...
 

@@ -48,6 +48,10 @@ def pool_records(scheduler: Scheduler, plan: Plan) -> list[dict[str, Any]]:
             "items_out": pool.estimate.items_out,
             "busy_seconds": pool.estimate.busy_seconds,
             "output_bytes": pool.estimate.outputs.total,
+            "output_bytes_p95": round(pool.estimate.outputs.quantile(0.95)),
+            "output_bytes_largest": pool.estimate.outputs.largest,
+            "resident_bytes_p95": round(pool.estimate.resident.quantile(0.95)),
+            "resident_bytes_largest": pool.estimate.resident.largest,
             "start_up_seconds": pool.estimate.start_up_seconds,
             "bound_by": _bound_by(pool),
         }

@@ -27,16 +27,21 @@ from penstock.core.task import Task
 from penstock.errors import StageError, suggestion
 from penstock.monitor.live import LiveView
 from penstock.monitor.summary import RunSummary
+from penstock.monitor.words import silence
 from penstock.plan.plan import Pool
 from penstock.runtime.books import Books
 from penstock.runtime.machine import GB
 from penstock.runtime.opening import OpenRun, how_to_resume, open_run
 from penstock.runtime.selection import rows_of
+from penstock.runtime.speeds import Speed, keys_of, read_speeds, write_speeds
 from penstock.schedule.events import Output
 from penstock.schedule.scheduler import Scheduler
 from penstock.schedule.state import PoolSpec, Settings, item_key
+from penstock.schedule.watchdog import why_nothing_moves
 
 _LOOK_EVERY_S = 0.2
+# When nothing has moved for so long somebody will ask why; and again after twice as long.
+_SILENCE_S = 60.0
 _DEFAULTS: dict[str, Any] = {
     "logging_interval": 60,
     "ignore_failures": False,
@@ -57,7 +62,8 @@ class StreamingExecutor:
     ``cpu_allocation_percentage``, ``autoscale_interval_s``). ``memory_budget`` bounds the bytes between stages
     ("4GiB"; default: a share of what is free). ``cpus``, ``gpus``, ``gpu_memory_gb`` are claimed instead of looked up.
     With ``ignore_failures`` a run goes on past rows that cannot be processed, up to ``max_failed`` of them (a count,
-    or a share of all rows).
+    or a share of all rows). How fast each stage was is kept in the user's cache folder, so that the next run begins
+    balanced; ``profile=False`` neither reads nor writes that. ``ledger=False`` keeps no receipts for ``penstock why``.
     """
 
     def __init__(
@@ -77,6 +83,8 @@ class StreamingExecutor:
         gpu_memory_gb: float | None = None,
         run_dir: str | None = None,
         show_progress: bool = True,
+        profile: bool = True,
+        ledger: bool = True,
     ) -> None:
         self._config = {**_DEFAULTS, **_checked(config or {})}
         if backend not in (None, "local", "ray"):
@@ -92,6 +100,8 @@ class StreamingExecutor:
         self._claims = (cpus, gpus, gpu_memory_gb)
         self._run_dir = run_dir
         self._show_progress = show_progress
+        self._profile = profile
+        self.ledger = ledger
         self.last_summary: RunSummary | None = None
         # The most memory all workers together were seen to use in the last run.
         self.peak_resident = 0
@@ -116,10 +126,13 @@ class StreamingExecutor:
         initial_tasks: Sequence[Task[Any]] | None,
         checkpoint_path: str | Path | None,
     ) -> list[Task[Any]]:
-        opened = open_run(pipeline, venue.cluster, initial_tasks, checkpoint_path, self._run_dir, self._budget)
+        opened = open_run(
+            pipeline, venue.cluster, initial_tasks, checkpoint_path, self._run_dir, self._budget, ledger=self.ledger
+        )
         run = _StreamingRun(self, opened, venue)
         try:
             run.run(root_tasks(initial_tasks), given=initial_tasks is not None)
+            opened.tidy()
         except KeyboardInterrupt:
             print(how_to_resume(pipeline.name, run.books.settlement.sources_done, checkpoint_path), file=sys.stderr)
             if opened.output is not None:
@@ -133,6 +146,8 @@ class StreamingExecutor:
         if self._show_progress:
             self.last_summary.print()
         self._judge(run)
+        if self._profile:
+            run.keep_speeds()
         return run.books.settlement.results()
 
     def _judge(self, run: _StreamingRun) -> None:
@@ -192,8 +207,12 @@ class _StreamingRun:
             batch_mode=config["execution_mode"] == "batch",
             round_trip_s=venue.round_trip_s,
         )
+        self._speed_keys = keys_of(opened.plan) if executor._profile else []
+        known = read_speeds(self._speed_keys) or [None] * len(opened.plan.pools)
         nodes = len(venue.cluster.nodes)
-        specs = [_spec(pool, executor._timeout, nodes) for pool in opened.plan.pools]
+        specs = [
+            _spec(pool, executor._timeout, nodes, speed) for pool, speed in zip(opened.plan.pools, known, strict=True)
+        ]
         self.scheduler = Scheduler(specs, venue.cluster, settings)
         self._venue = venue
         self._executor = executor
@@ -202,13 +221,18 @@ class _StreamingRun:
         self._seconds = 0.0
         # Set when so much failed that the rest is not worth doing.
         self._gave_up = False
+        self._silence_to_explain = _SILENCE_S
 
     def run(self, roots: list[Task[Any]], *, given: bool) -> None:
         """Run everything, and leave nothing behind."""
         self.books.given_sources = given
         executor = self._executor
         backend = self._venue.backend(
-            self.opened.plan, self.books, max_attempts=executor._max_attempts, spill_dir=executor._spill_dir
+            self.opened.plan,
+            self.books,
+            max_attempts=executor._max_attempts,
+            spill_dir=executor._spill_dir,
+            ledger=self.opened.ledger,
         )
         try:
             with _interruptible(backend), self._view:
@@ -221,6 +245,22 @@ class _StreamingRun:
         if self.scheduler.stopping and not self._gave_up:
             raise KeyboardInterrupt
 
+    def keep_speeds(self) -> None:
+        """Write down for the next run how fast each pool was."""
+        seen = [pool.estimate for pool in self.scheduler.pools]
+        write_speeds(
+            {
+                key: Speed(
+                    estimate.rate.seconds / estimate.rate.items,
+                    estimate.fan_out,
+                    estimate.output_bytes_per_item,
+                    estimate.start_up_seconds,
+                )
+                for key, estimate in zip(self._speed_keys, seen, strict=True)
+                if estimate.items_in and estimate.rate.items > 0
+            }
+        )
+
     def summary(self) -> RunSummary:
         """Return the totals so far."""
         scheduler, folder = self.scheduler, self.opened.folder
@@ -230,6 +270,7 @@ class _StreamingRun:
             seconds=self._seconds,
             output=self.opened.output,
             run_folder=folder.path,
+            has_ledger=self.opened.ledger is not None,
             dead_letters=folder.dead_letters if folder.num_dead_letters else None,
             num_dead_letters=folder.num_dead_letters,
             resumed=self.books.settlement.resumed,
@@ -260,9 +301,18 @@ class _StreamingRun:
             backend.ask_to_stop()
         view = snapshot(self.scheduler, self.opened.plan, now - self._started, now, self.books.failed)
         self._view.update(view)
+        self._explain_silence(now)
+
+    def _explain_silence(self, now: float) -> None:
+        silent = now - self.scheduler.moved_at
+        if silent < _SILENCE_S:
+            self._silence_to_explain = _SILENCE_S
+        elif silent >= self._silence_to_explain:
+            self._silence_to_explain = 2 * silent
+            self._view.say(silence(silent, why_nothing_moves(self.scheduler)))
 
 
-def _spec(pool: Pool, timeout: float | None, nodes: int) -> PoolSpec:
+def _spec(pool: Pool, timeout: float | None, nodes: int, known: Speed | None = None) -> PoolSpec:
     """Turn a planned pool into what the scheduler has to know of it."""
     spec = pool.stages[0].xenna_stage_spec()
     lifetime, interval = spec.get("worker_max_lifetime_m"), spec.get("worker_restart_interval_m", 0)
@@ -277,6 +327,10 @@ def _spec(pool: Pool, timeout: float | None, nodes: int) -> PoolSpec:
         max_lifetime_s=60.0 * lifetime if lifetime else None,
         restart_interval_s=60.0 * (interval or 0),
         max_resident_growth=_growth(pool, spec.get("worker_max_growth_gb")),
+        expected_seconds=known.seconds_per_item if known else None,
+        expected_fan_out=known.fan_out if known else None,
+        expected_output_bytes=known.output_bytes if known else None,
+        expected_start_up_s=known.start_up_s if known else None,
     )
 
 

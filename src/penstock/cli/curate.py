@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from penstock.cli.options import checkpoint_option, debug_option
+from penstock.cli.options import checkpoint_option, debug_option, ledger_option, without_ledger
 from penstock.errors import InputError, PlanError
 
 DEFAULT_RECIPE = "english-web"
-_FORMATS = {
+FORMATS = {
     "Jsonl": (".jsonl", ".json"),
     "Parquet": (".parquet",),
 }
@@ -22,6 +22,7 @@ _FORMATS = {
 @click.option("--text-field", help="The column or key that holds the document.  [default: text]")
 @click.option("--overwrite", is_flag=True, help="Replace what an earlier run left in OUTPUT.")
 @checkpoint_option
+@ledger_option
 @debug_option
 def command(
     input_path: str,
@@ -31,11 +32,12 @@ def command(
     text_field: str | None,
     overwrite: bool,
     checkpoint: str | None,
+    no_ledger: bool,
 ) -> None:
     """Read documents from INPUT, keep the good ones, write them to OUTPUT.
 
     INPUT is a file, a folder, a glob or a URL of JSONL or Parquet files; the output is in the same format. What was
-    dropped by which stage is printed and kept in OUTPUT/_penstock.
+    dropped by which stage is printed and kept in OUTPUT/_penstock; `penstock why OUTPUT` says it of each.
 
     \b
     Examples:
@@ -53,7 +55,8 @@ def command(
     given += [f"text_field={text_field}"] if text_field else []
     given += ["mode=overwrite"] if overwrite else []
     loaded = load_recipe(recipe, [*given, *overrides])
-    loaded.pipeline.run(loaded.executor, checkpoint_path=checkpoint or loaded.checkpoint_path)
+    executor = without_ledger(loaded.executor) if no_ledger else loaded.executor
+    loaded.pipeline.run(executor, checkpoint_path=checkpoint or loaded.checkpoint_path)
 
 
 def detect_format(input_path: str) -> str:
@@ -61,8 +64,8 @@ def detect_format(input_path: str) -> str:
     from penstock.storage.compression import COMPRESSIONS
     from penstock.storage.filesystem import list_files
 
-    every_extension = [extension for extensions in _FORMATS.values() for extension in extensions]
+    every_extension = [extension for extensions in FORMATS.values() for extension in extensions]
     first = list_files(input_path, every_extension)[0].path
     for compression in COMPRESSIONS:
         first = first.removesuffix(compression)
-    return next((kind for kind, extensions in _FORMATS.items() if first.endswith(extensions)), "Jsonl")
+    return next((kind for kind, extensions in FORMATS.items() if first.endswith(extensions)), "Jsonl")

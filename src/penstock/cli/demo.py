@@ -35,4 +35,8 @@ def command(folder: Path) -> None:
     click.echo("\nLook further:")
     click.echo(f"  head -n 2 {target}/*.jsonl                      what was kept")
     click.echo(f"  cat {target}/_penstock/dead_letters.jsonl       lines that could not be read, and why")
+    click.echo(
+        f"  penstock why {target} --dropped-by repeated_lines       what a stage dropped, and what it looks like"
+    )
+    click.echo(f"  penstock whatif {target} word_count.min_words=80        what another threshold would have kept")
     click.echo(f"  penstock plan {DEFAULT_RECIPE} input_path={source} output_path=clean    how it was run")

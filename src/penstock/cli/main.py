@@ -11,7 +11,7 @@ import click
 import penstock
 from penstock.errors import PenstockError, PlanError, RecipeError, suggestion
 
-COMMANDS = ("curate", "demo", "doctor", "plan", "reproduce", "run", "script", "simulate")
+COMMANDS = ("curate", "demo", "doctor", "plan", "preview", "reproduce", "run", "script", "simulate", "whatif", "why")
 
 EXIT_FAILED = 1
 EXIT_NOT_STARTED = 2
@@ -52,6 +52,9 @@ def cli() -> None:
       penstock curate crawl/ clean/                 the main job: read, filter, write
       penstock run recipe.yaml input_path=crawl/    a pipeline written as YAML
       penstock plan recipe.yaml input_path=crawl/   what that would do, without doing it
+      penstock preview crawl/                       what it will keep and how long it takes, from a sample
+      penstock why clean/ doc-17                    why a document was kept or dropped
+      penstock whatif clean/ word_count.min_words=80    what another threshold would have kept
       penstock simulate run.json --cluster "4x(8xH100-80,128cpu,1TB)"   how long it would take there
       penstock doctor                               what this machine offers
 

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
+from penstock.core.executor import Executor, default_executor
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 _DEBUG_VARIABLE = "PENSTOCK_DEBUG"
@@ -48,6 +50,22 @@ def claim_options(function: F) -> F:
     gpus = click.option("--gpus", type=int, help="Plan for this many GPUs instead of this machine's.")
     memory = click.option("--gpu-memory-gb", type=float, help="Memory of each claimed GPU (default 80).")
     return cpus(gpus(memory(function)))
+
+
+def ledger_option(function: F) -> F:
+    """Add ``--no-ledger``."""
+    option = click.option(
+        "--no-ledger", is_flag=True, help="Keep no receipts: `penstock why` and `whatif` will know nothing of this run."
+    )
+    return option(function)
+
+
+def without_ledger(executor: Executor | None) -> Executor:
+    """Return an executor, or the one that runs by default, told to keep no receipts."""
+    chosen = executor or default_executor()
+    if hasattr(chosen, "ledger"):
+        chosen.ledger = False
+    return chosen
 
 
 def checkpoint_option(function: F) -> F:

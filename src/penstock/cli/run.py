@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import click
 
-from penstock.cli.options import checkpoint_option, debug_option, recipe_arguments
+from penstock.cli.options import checkpoint_option, debug_option, ledger_option, recipe_arguments, without_ledger
 
 
 @click.command("run")
 @recipe_arguments
 @checkpoint_option
+@ledger_option
 @debug_option
-def command(recipe: str, overrides: tuple[str, ...], checkpoint: str | None) -> None:
+def command(recipe: str, overrides: tuple[str, ...], checkpoint: str | None, no_ledger: bool) -> None:
     """Run RECIPE, a YAML file or the name of a recipe that comes with Penstock.
 
     KEY=VALUE changes the recipe: a variable, or with dots anything inside it.
@@ -26,4 +27,5 @@ def command(recipe: str, overrides: tuple[str, ...], checkpoint: str | None) -> 
     """
     from penstock.recipe.recipe import load_recipe
 
-    load_recipe(recipe, overrides).run(checkpoint)
+    loaded = load_recipe(recipe, overrides)
+    loaded.run(checkpoint, executor=without_ledger(loaded.executor) if no_ledger else loaded.executor)

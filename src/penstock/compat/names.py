@@ -32,15 +32,49 @@ _JSONL_WRITER = _all_in("penstock.text", "JsonlWriter")
 _PARQUET_WRITER = _all_in("penstock.text", "ParquetWriter")
 
 _DOCUMENT_FILTER = _all_in("penstock.text", "DocumentFilter")
-_SCORE_FILTER = _all_in("penstock.text", "ScoreFilter")
+_SCORE_FILTER = _all_in("penstock.text", "Filter", "Score", "ScoreFilter")
 _STRING_FILTERS = _all_in(
     "penstock.text",
     "BoilerPlateStringFilter",
+    "BulletsFilter",
     "CommonEnglishWordsFilter",
+    "EllipsisFilter",
+    "LongWordFilter",
+    "MeanWordLengthFilter",
     "NonAlphaNumericFilter",
+    "NumbersFilter",
+    "ParenthesesFilter",
+    "PornographicUrlsFilter",
+    "PunctuationFilter",
+    "SubstringFilter",
+    "SymbolsToWordsFilter",
+    "UrlsFilter",
+    "WhiteSpaceFilter",
     "WordCountFilter",
+    "WordsWithoutAlphabetsFilter",
 )
-_REPETITION_FILTERS = _all_in("penstock.text", "RepeatedLinesFilter")
+_REPETITION_FILTERS = _all_in(
+    "penstock.text",
+    "RepeatedLinesByCharFilter",
+    "RepeatedLinesFilter",
+    "RepeatedParagraphsByCharFilter",
+    "RepeatedParagraphsFilter",
+    "RepeatingDuplicateNGramsFilter",
+    "RepeatingTopNGramsFilter",
+)
+_CODE_FILTERS = _all_in(
+    "penstock.text",
+    "AlphaFilter",
+    "GeneralCommentToCodeFilter",
+    "HTMLBoilerplateFilter",
+    "NumberOfLinesOfCodeFilter",
+    "PerExtensionFilter",
+    "PythonCommentToCodeFilter",
+    "TokenizerFertilityFilter",
+    "XMLHeaderFilter",
+)
+_HEURISTIC_FILTERS = {**_STRING_FILTERS, **_REPETITION_FILTERS, **_CODE_FILTERS}
+_HISTOGRAM_FILTER = _all_in("penstock.text", "HistogramFilter")
 
 _DOWNLOADER = _all_in("penstock.text", "DocumentDownloader")
 _DOWNLOAD_STAGE = _all_in("penstock.text", "DocumentDownloadStage")
@@ -124,7 +158,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     f"{_TEXT}.io.writer.jsonl": _JSONL_WRITER,
     f"{_TEXT}.io.writer.parquet": _PARQUET_WRITER,
     # Early releases had the heuristics in text.filters and ScoreFilter in text.modules; scripts of that time do too.
-    f"{_TEXT}.filters": {**_DOCUMENT_FILTER, **_SCORE_FILTER, **_STRING_FILTERS, **_REPETITION_FILTERS},
+    f"{_TEXT}.filters": {**_DOCUMENT_FILTER, **_SCORE_FILTER, **_HEURISTIC_FILTERS, **_HISTOGRAM_FILTER},
     f"{_TEXT}.modules": {**_SCORE_FILTER, **_MODIFY, **_ADD_ID, **_JOINER, **_SPLITTER},
     f"{_TEXT}.modules.add_id": _ADD_ID,
     f"{_TEXT}.modules.joiner": _JOINER,
@@ -135,6 +169,10 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     f"{_TEXT}.filters.heuristic.string": _STRING_FILTERS,
     f"{_TEXT}.filters.heuristic.repetition": _REPETITION_FILTERS,
     f"{_TEXT}.filters.heuristic.repetition.repetition": _REPETITION_FILTERS,
+    f"{_TEXT}.filters.heuristic.code": _CODE_FILTERS,
+    f"{_TEXT}.filters.heuristic.code.code": _CODE_FILTERS,
+    f"{_TEXT}.filters.histogram": _HISTOGRAM_FILTER,
+    f"{_TEXT}.filters.histogram.histogram": _HISTOGRAM_FILTER,
     f"{_DOWNLOAD}": {**_SOURCES, **_COMMON_CRAWL, **_WIKIPEDIA, **_ARXIV},
     f"{_DOWNLOAD}.base": _SOURCES,
     f"{_DOWNLOAD}.base.download": {**_DOWNLOADER, **_DOWNLOAD_STAGE},

@@ -246,6 +246,13 @@ class ProcessingStage(Reporting, Generic[X, Y]):
         """Return the stages a user wrote that this one stands for."""
         return [self]
 
+    def decider(self) -> tuple[Any, bool] | None:
+        """Return the object whose ``keep_document`` decides, and whether its verdict is turned around.
+
+        None: the stage decides by itself, or not at all.
+        """
+        return None
+
     def take_part_counts(self) -> list[PartCount]:
         """Return what each part did since last asked; a stage of one part leaves that to the worker."""
         return []

@@ -85,6 +85,11 @@ class LiveView:
             self._next_at = now + self._interval
         self._shown(lambda: self._draw(snapshot))
 
+    def say(self, text: str) -> None:
+        """Print something that stays, above the table if there is one."""
+        if self._enabled:
+            self._shown(lambda: self._console.print(text, highlight=False, markup=False, soft_wrap=True))
+
     def _shown(self, show: Callable[[], None]) -> None:
         try:
             show()

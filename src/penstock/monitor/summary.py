@@ -23,6 +23,8 @@ class RunSummary:
     seconds: float
     output: str | None = None
     run_folder: str | None = None
+    # Whether it says of each document there what was decided and why.
+    has_ledger: bool = False
     dead_letters: str | None = None
     num_dead_letters: int = 0
     # Source tasks that an earlier run had completed; their counts are not in the table.
@@ -70,12 +72,17 @@ class RunSummary:
         table.add_column("stage", overflow="fold", min_width=12)
         for heading in ("in", "out", "dropped", "bytes in", "bytes out", "seconds"):
             table.add_column(heading, justify="right", no_wrap=True)
+        previous = ""
         for c in self.counters:
+            # What they are called is said where it changes.
+            before = f"{c.items_in:,}" if c.noun_in == previous else _items(c.items_in, c.noun_in)
+            after = f"{c.items_out:,}" if c.noun_out in ("", c.noun_in) else _items(c.items_out, c.noun_out)
+            previous = c.noun_out or c.noun_in
             table.add_row(
                 c.stage,
-                _items(c.items_in, c.noun_in),
-                _items(c.items_out, c.noun_out or c.noun_in),
-                f"{c.dropped:,}" if c.dropped else "",
+                before,
+                after,
+                f"{c.dropped:,} ({c.dropped / c.items_in:.1%})" if c.dropped else "",
                 human_bytes(c.bytes_in),
                 human_bytes(c.bytes_out),
                 f"{c.seconds:.2f}",
@@ -104,6 +111,8 @@ class RunSummary:
             lines.append(sentence)
         if self.output is not None:
             lines.append(f"Output: {self.output}   (this table as JSON: {self.run_folder}/summary.json)")
+        if self.has_ledger:
+            lines.append(f"Why a document was kept or dropped: penstock why {self.output or self.run_folder} DOC_ID")
         return lines
 
     def _how_it_ran(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from penstock.core.sizes import human_bytes
 from penstock.core.snapshot import PoolSnapshot, RunSnapshot
@@ -36,6 +37,17 @@ def duration(seconds: float | None) -> str:
         return f"{minutes // 60} h {minutes % 60:02} min"
     hours = round(minutes / 60)
     return f"{hours // 24} d {hours % 24:02} h"
+
+
+def silence(seconds: float, reasons: Mapping[str, str]) -> str:
+    """Say for how long nothing has moved, and what each pool waits for.
+
+    >>> print(silence(60, {"cut": "waiting for 1.2 GB of credit", "caption": "batch 17 runs for 60 s"}))
+    Nothing has moved for 1 min 00 s:
+      cut: waiting for 1.2 GB of credit
+      caption: batch 17 runs for 60 s
+    """
+    return "\n  ".join([f"Nothing has moved for {duration(seconds)}:", *(f"{k}: {v}" for k, v in reasons.items())])
 
 
 def amount(number: float) -> str:

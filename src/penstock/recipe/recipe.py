@@ -47,10 +47,10 @@ class Recipe:
     # Starts a cluster for the run, if it needs one.
     ray_client: RayClient | None = None
 
-    def run(self, checkpoint_path: str | None = None) -> list[Task[Any]]:
+    def run(self, checkpoint_path: str | None = None, *, executor: Executor | None = None) -> list[Task[Any]]:
         """Run the pipeline, with a cluster around it if the recipe asks for one."""
         with self.ray_client or nullcontext():
-            return self.pipeline.run(self.executor, checkpoint_path=checkpoint_path or self.checkpoint_path)
+            return self.pipeline.run(executor or self.executor, checkpoint_path=checkpoint_path or self.checkpoint_path)
 
 
 def load_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:

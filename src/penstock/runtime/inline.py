@@ -34,7 +34,8 @@ class InlineExecutor:
     """Runs every stage in this process, one task after the other.
 
     ``cpus``, ``gpus`` and ``gpu_memory_gb`` are claimed instead of looked up, to try a plan for another machine.
-    What the run did is in ``run_dir`` (default: ``_penstock`` inside the output folder).
+    What the run did is in ``run_dir`` (default: ``_penstock`` inside the output folder); ``ledger=False`` keeps no
+    receipts there for ``penstock why``.
 
     >>> from penstock import Pipeline
     >>> from penstock.testing import ListSource, make_batch
@@ -51,6 +52,7 @@ class InlineExecutor:
         cpus: float | None = None,
         gpus: int | None = None,
         gpu_memory_gb: float | None = None,
+        ledger: bool = True,
     ) -> None:
         self._config = dict(config or {})
         for key in self._config:
@@ -62,6 +64,7 @@ class InlineExecutor:
         self._run_dir = run_dir
         self._show_progress = show_progress
         self._claims = (cpus, gpus, gpu_memory_gb)
+        self.ledger = ledger
         self.last_summary: RunSummary | None = None
 
     def execute(
@@ -71,10 +74,12 @@ class InlineExecutor:
         checkpoint_path: str | Path | None = None,
     ) -> list[Task[Any]]:
         """Run the pipeline and return what its last stage gave, in the order of the input."""
-        opened = open_run(pipeline, this_machine(*self._claims), initial_tasks, checkpoint_path, self._run_dir)
+        machine = this_machine(*self._claims)
+        opened = open_run(pipeline, machine, initial_tasks, checkpoint_path, self._run_dir, ledger=self.ledger)
         run = _InlineRun(opened, Progress(pipeline.name, self._interval, enabled=self._show_progress))
         try:
             outputs = run.run(root_tasks(initial_tasks), initial_are_sources=initial_tasks is not None)
+            opened.tidy()
         except KeyboardInterrupt:
             print(how_to_resume(pipeline.name, run.sources_done, checkpoint_path), file=sys.stderr)
             raise
@@ -98,11 +103,15 @@ class _InlineRun:
     def __init__(self, opened: OpenRun, progress: Progress) -> None:
         self._plan = plan = opened.plan
         self._folder = opened.folder
+        self._has_ledger = opened.ledger is not None
         self._settlement = Settlement(opened.folder, opened.journal)
         self._on_its_way = self._settlement.on_its_way
         self._progress = progress
         # The user's own stages are never run: a copy is, so that a second run starts from the same.
-        self._workers = [Worker(copy.deepcopy(pool.steps)) for pool in plan.pools]
+        self._workers = [
+            Worker(copy.deepcopy(pool.steps), ledger=opened.ledger.orders(number) if opened.ledger else None)
+            for number, pool in enumerate(plan.pools)
+        ]
         self._started_at = time.monotonic()
 
     def run(self, roots: list[Task[Any]], *, initial_are_sources: bool) -> list[Task[Any]]:
@@ -136,6 +145,7 @@ class _InlineRun:
             seconds=time.monotonic() - self._started_at,
             output=output,
             run_folder=self._folder.path,
+            has_ledger=self._has_ledger,
             dead_letters=self._folder.dead_letters if self._folder.num_dead_letters else None,
             num_dead_letters=self._folder.num_dead_letters,
             resumed=self._settlement.resumed,

@@ -11,6 +11,7 @@ from penstock.core.cluster import Cluster
 from penstock.core.pipeline import Pipeline
 from penstock.core.task import Task
 from penstock.errors import OutputError, PlanError
+from penstock.ledger.keeping import KeptLedger, clear_ledger, open_ledger
 from penstock.plan.plan import Plan
 from penstock.runtime.fingerprint import fingerprint
 from penstock.runtime.planning import plan_pipeline
@@ -29,12 +30,19 @@ class OpenRun:
     output: str | None
     # Whether the run folder was chosen by the user, so that it is written even if there is little to say.
     folder_asked_for: bool
+    # Where workers note what was decided of each document; None: nobody wants to know.
+    ledger: KeptLedger | None = None
 
     def close(self) -> None:
         """Close the files."""
         self.folder.close()
         if self.journal is not None:
             self.journal.close()
+
+    def tidy(self) -> None:
+        """Put in order what the workers wrote, once all of them are done."""
+        if self.ledger is not None:
+            self.ledger.tidy()
 
     @property
     def has_something_to_say(self) -> bool:
@@ -49,6 +57,8 @@ def open_run(
     checkpoint_path: str | Path | None,
     run_dir: str | None,
     memory_budget: int | None = None,
+    *,
+    ledger: bool = True,
 ) -> OpenRun:
     """Plan a run and open what it writes to; raise before anything was touched if it cannot run."""
     plan = plan_pipeline(
@@ -66,8 +76,15 @@ def open_run(
     folder = RunFolder(run_dir) if run_dir else beside_output(output, pipeline.name, options)
     run = OpenRun(plan, journal, folder, output, bool(run_dir))
     try:
-        _before_run(plan, resuming=journal is not None and journal.resumed)
+        resuming = journal is not None and journal.resumed
+        _before_run(plan, resuming=resuming)
         folder.clear()
+        if ledger and run.has_something_to_say:
+            run.ledger = open_ledger(
+                folder.path, plan, output, resuming=resuming, storage_options=folder.storage_options
+            )
+        elif not resuming:
+            clear_ledger(folder.path, folder.storage_options)
     except BaseException:
         run.close()
         raise

@@ -15,6 +15,7 @@ from penstock.core.rejection import MAX_EXCERPT, Rejection
 from penstock.core.task import Task
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
 from penstock.errors import MissingColumnError, PenstockError, StageError
+from penstock.ledger.collector import Collector, LedgerOrders, Passage
 from penstock.runtime.calling import Step, call_stage
 from penstock.runtime.isolation import call_with_care
 from penstock.runtime.selection import apply_selection, count_rows, locate
@@ -32,11 +33,12 @@ class ChainResult:
 class _Consumed:
     """What a step was given, looked at before the stage may change it."""
 
-    def __init__(self, tasks: Sequence[Task[Any]]) -> None:
+    def __init__(self, tasks: Sequence[Task[Any]], passage: Passage | None = None) -> None:
         self.tasks = len(tasks)
         self.items, self.bytes = _measure(tasks)
         self.task_ids = ",".join(task.task_id for task in tasks)
         self.noun = tasks[0].noun if tasks else ""
+        self.passage = passage
 
     def used_up(self) -> _Consumed:
         """Return the same tasks when all of them is accounted for already."""
@@ -59,6 +61,7 @@ class Worker:
         max_attempts: int | None = None,
         on_step: Callable[[int, int], None] | None = None,
         keep_failure: Callable[[Step, Task[Any]], str] | None = None,
+        ledger: LedgerOrders | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._steps = list(steps)
@@ -67,6 +70,8 @@ class Worker:
         self._on_step = on_step
         # Keeps a task that a stage failed on, and returns what to type to see it fail.
         self._keep_failure = keep_failure
+        # Notes what each stage decided of each document.
+        self._ledger = Collector(ledger) if ledger is not None else None
         self._clock = clock
         self._started: list[Step] = []
         self._counters = [[StageCounters(part.name) for part in step.parts()] for step in self._steps]
@@ -100,6 +105,7 @@ class Worker:
         """Let every stage do what it does once per worker."""
         for step in self._steps:
             step._clock = self._clock
+            step._keeps_ledger = self._ledger is not None
             with _blaming(step, "setup"):
                 step.setup(metadata)
             self._started.append(step)
@@ -121,15 +127,22 @@ class Worker:
         """Run some tasks through all steps, of which selections may leave rows out."""
         return ChainResult(list(self.stream(tasks, selections)), self.take_rejections())
 
-    def stream(self, tasks: Sequence[Task[Any]], selections: Sequence[Selection] = ()) -> Iterator[Task[Any]]:
+    def stream(
+        self, tasks: Sequence[Task[Any]], selections: Sequence[Selection] = (), *, probe: bool = False
+    ) -> Iterator[Task[Any]]:
         """Run some tasks through all steps, and give out each result as soon as it is there.
 
         What a stage gives one by one is carried to the end of the chain before the next one is asked for, so no more
-        than that is held.
+        than that is held. A ``probe`` is done to see whether it can be, and leaves no trace in the ledger.
         """
         self._rows_seen = [0] * len(self._steps)
         self._rejections = []
-        return self._flow(0, list(tasks), selections)
+        if self._ledger is not None:
+            self._ledger.forget()
+            self._ledger.writes = not probe
+        yield from self._flow(0, list(tasks), selections)
+        if self._ledger is not None:
+            self._ledger.write()
 
     def take_rejections(self) -> list[Rejection]:
         """Return what was set aside since last asked."""
@@ -147,7 +160,10 @@ class Worker:
         self._begin(number)
         for selection in selections:
             if selection.step == number:
-                tasks = apply_selection(tasks, selection, first)
+                chosen = apply_selection(tasks, selection, first)
+                if self._ledger is not None:
+                    self._ledger.left_out(number, tasks, chosen)
+                tasks = chosen
         outputs: list[Task[Any]] = []
         for chunk in _chunks(tasks, step.batch_size):
             made = self._run_step(number, chunk)
@@ -173,7 +189,8 @@ class Worker:
     def _run_step(self, number: int, tasks: list[Task[Any]]) -> list[Task[Any]] | Iterator[Task[Any]]:
         """Let one step work on a chunk; what it gives one by one is counted as it comes."""
         step, counters = self._steps[number], self._counters[number]
-        consumed = _Consumed(tasks)
+        passage = self._ledger.begin(number, tasks) if self._ledger is not None else None
+        consumed = _Consumed(tasks, passage)
         start = self._clock()
         try:
             outputs = self._call(step, counters, tasks)
@@ -182,6 +199,8 @@ class Worker:
             raise
         if isinstance(outputs, list):
             self._account(step, counters, consumed, outputs, self._clock() - start)
+            if passage is not None:
+                passage.end(step)
             return outputs
         return self._pieces(number, tasks, consumed, outputs)
 
@@ -207,6 +226,8 @@ class Worker:
                 continue
             self._account(step, counters, consumed, [piece] if piece is not None else [], self._clock() - start)
             if piece is None:
+                if consumed.passage is not None:
+                    consumed.passage.end(step)
                 return
             consumed = consumed.used_up()
             given += 1
@@ -223,6 +244,8 @@ class Worker:
         """Write down what a step made of what it was given."""
         rejected = step.take_rejections()
         self._rejections.extend(replace(rejection, task_id=consumed.task_ids) for rejection in rejected)
+        if consumed.passage is not None:
+            consumed.passage.gave(outputs, step.take_verdicts())
         items_out, bytes_out = _measure(outputs)
         metrics = step._consume_custom_metrics()
         whole = StageCounters(
@@ -249,6 +272,7 @@ class Worker:
     ) -> list[Task[Any]] | Iterator[Task[Any]]:
         def call(given: list[Task[Any]]) -> list[Task[Any]] | Iterator[Task[Any]]:
             step.take_rejections()  # of a try that failed
+            step.take_verdicts()
             with _blaming(step, "process", given):
                 for task in given:
                     _require_inputs(step, task)
@@ -260,6 +284,8 @@ class Worker:
         for row in isolated.bad_rows:
             counters[0].errors += 1
             self._rejections.append(self._failure(step, tasks, row, isolated.error))
+            if self._ledger is not None:
+                self._ledger.failed(self._steps.index(step), *locate(tasks, row))
         return isolated.outputs
 
     def _failure(self, step: Step, tasks: list[Task[Any]], row: int, error: Exception | None) -> Rejection:

@@ -32,18 +32,24 @@ class Demand:
     work: float
     least: int = 1
     most: int | None = None
+    # How many of its workers are always waiting for room to store what they have made: less than one, because those
+    # behind need no more than one at a time to take from.
+    unloading: float = 0.0
 
     def speed(self, workers: int) -> float:
         """Return which share of the remaining work so many workers do per second."""
         if self.rate is None or self.work <= 0:
             return inf
-        return workers * self.rate / self.work
+        # A single one works half of the time and unloads in the other half.
+        working = workers if not self.unloading else max(workers - self.unloading, workers / (1 + self.unloading))
+        return working * self.rate / self.work
 
     def workers_for(self, speed: float) -> int:
         """Return how many workers reach a speed, within the pool's own bounds."""
         if self.rate is None or self.work <= 0:
             return self.least
-        wanted = min(_MAX_WORKERS, ceil(speed * self.work / self.rate * (1 - _EPSILON)))
+        working = speed * self.work / self.rate * (1 - _EPSILON)
+        wanted = min(_MAX_WORKERS, ceil(min(working + self.unloading, working * (1 + self.unloading))))
         wanted = max(self.least, wanted)
         return wanted if self.most is None else min(wanted, self.most)
 
@@ -102,17 +108,19 @@ def _narrow(
 ) -> tuple[float, float]:
     """Halve the range until hardly any speed is left at which some pool needs one worker more; guesses come first."""
     low = 0.0
+    at_low, at_high = ([demand.workers_for(speed) for demand in demands] for speed in (low, high))
     waiting = list(guesses)
-    while _steps_between(demands, low, high) > _FEW:
+    while sum(at_high) - sum(at_low) > _FEW:
         middle = waiting.pop(0) if waiting else (low + high) / 2
         if not low < middle < high:
             if waiting:
                 continue
             break
-        if fits([demand.workers_for(middle) for demand in demands]):
-            low = middle
+        trial = [demand.workers_for(middle) for demand in demands]
+        if fits(trial):
+            low, at_low = middle, trial
         else:
-            high = middle
+            high, at_high = middle, trial
     return low, high
 
 
@@ -166,10 +174,6 @@ def _add_while_it_fits(demands: Sequence[Demand], counts: Sequence[int], cluster
         if not _fits(demands, trial, cluster, empty):
             return best
         best = trial
-
-
-def _steps_between(demands: Sequence[Demand], low: float, high: float) -> int:
-    return sum(demand.workers_for(high) - demand.workers_for(low) for demand in demands)
 
 
 def _fits(demands: Sequence[Demand], counts: Sequence[int], cluster: Cluster, empty: Space) -> bool:

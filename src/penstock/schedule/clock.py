@@ -28,12 +28,14 @@ def pause(run: Run, worker: Worker) -> None:
     _count(run, worker, -1)
     worker.worked_before_waiting = run.now - worker.running_since
     worker.waits_for_credit = True
+    run.pools[worker.pool].waited_at = run.now
 
 
 def resume(run: Run, worker: Worker) -> None:
     """Note that a worker goes on."""
     worker.waits_for_credit = False
     worker.running_since = run.now - worker.worked_before_waiting
+    run.pools[worker.pool].waited_at = run.now
     _count(run, worker, 1)
 
 

@@ -97,6 +97,24 @@ class Credits:
         own = self.edges[edge]
         return self.shared_free + (0 if shared_only else own.private - own.held_private)
 
+    def keeps_within_private(self, edge: int) -> bool:
+        """Tell whether an edge holds no more than what is its own anyway."""
+        own = self.edges[edge]
+        return own.held_private + own.held_shared <= own.private
+
+    def overflow(self, edge: int, size: int) -> float:
+        """Return which share of so many bytes has no room on an edge even while nobody shares with it.
+
+        >>> Credits(100, [1]).overflow(0, 400)
+        0.75
+        """
+        room = self.room(edge)
+        return 0.0 if self.edges[edge].spills or size <= room else 1 - room / size
+
+    def room(self, edge: int) -> int:
+        """Return how many bytes an edge could hold if it had all that is shared."""
+        return max(0, self.budget - (self._private - self.edges[edge].private))
+
     def acquire(self, edge: int, size: int, *, shared_only: bool = False) -> Charge | None:
         """Take credit for some bytes; None if there is none now.
 

@@ -8,6 +8,7 @@ from math import ceil, inf
 
 from penstock.core.cluster import Cluster
 from penstock.schedule.allocate import Demand
+from penstock.schedule.credit import Credits
 from penstock.schedule.pack import Space, packs
 from penstock.schedule.state import Pool, Settings
 
@@ -16,6 +17,7 @@ _PATIENCE = 2.0
 _HOLD_S = 10.0
 _HOLD_IN_SERVICES = 5.0
 _MAX_START_UP_S = 60.0
+_JUST_NOW_S = 1.0
 
 
 def remaining_items(pools: Sequence[Pool]) -> list[float]:
@@ -32,6 +34,7 @@ def demands_of(
     pools: Sequence[Pool],
     cluster: Cluster,
     settings: Settings,
+    budget: Credits,
     now: float,
     elapsed: float,
     *,
@@ -49,9 +52,12 @@ def demands_of(
             continue
         # Until something upstream was measured nobody knows how much will come: the count is no bound then.
         most = ceil(work / pool.spec.batch_size) if known else None
-        demands.append(_demand(pool, pools, work, most, now, insist=insist))
+        if (fed := _batches_that_fit(pools, pool, budget)) is not None:
+            most = fed if most is None else min(most, fed)
+        demand = _demand(pool, pools, work, most, now, insist=insist)
+        demands.append(replace(demand, unloading=unloading(pool, budget)))
     demands = _with_sole_users(demands, cluster)
-    return _held_back(pools, demands) if elapsed < _hold_seconds(pools, elapsed) else demands
+    return _held_back(pools, demands, now) if elapsed < _hold_seconds(pools, elapsed) else demands
 
 
 def _demand(pool: Pool, pools: Sequence[Pool], work: float, most: int | None, now: float, *, insist: bool) -> Demand:
@@ -75,6 +81,21 @@ def _rate(pool: Pool, pools: Sequence[Pool], now: float) -> float | None:
     return pool.spec.batch_size / age if 0 < _PATIENCE * longest < age else None
 
 
+def unloading(pool: Pool, budget: Credits) -> float:
+    """Return how many workers of a pool have to wait for room at any time, because one batch gives more than fits."""
+    if pool.index >= len(budget.edges):
+        return 0.0
+    return budget.overflow(pool.index, ceil(pool.estimate.output_bytes_per_item * pool.spec.batch_size))
+
+
+def _batches_that_fit(pools: Sequence[Pool], pool: Pool, budget: Credits) -> int | None:
+    """Return how many workers of a pool could be at work before what they work on fills the budget."""
+    if pool.index == 0 or budget.edges[pool.index - 1].spills:
+        return None
+    size = pools[pool.index - 1].estimate.outputs.mean * pool.spec.batch_size
+    return max(1, int(budget.room(pool.index - 1) / size)) if size > 0 else None
+
+
 def _is_unmeasured(demand: Demand) -> bool:
     return demand.rate is None and demand.work > 0 and demand.least != demand.most
 
@@ -86,23 +107,57 @@ def _hold_seconds(pools: Sequence[Pool], elapsed: float) -> float:
     return max(_HOLD_S, _HOLD_IN_SERVICES * service) + min(_MAX_START_UP_S, start_up)
 
 
-def _held_back(pools: Sequence[Pool], demands: list[Demand]) -> list[Demand]:
-    """Let nobody grow at the cost of a pool that was not measured yet: it would have to give back at once."""
-    if not any(_is_unmeasured(demand) for demand in demands):
+def _held_back(pools: Sequence[Pool], demands: list[Demand], now: float) -> list[Demand]:
+    """Let nobody grow at the cost of a pool that was not measured yet: it would have to give back at once.
+
+    A batch that gives more than there is room for ends only when the pool behind has worked it off. Until then both are
+    known in part: enough to double them, not for more.
+    """
+    emitting = {pool.index for pool in pools if _is_emitting_its_first(pool, now)}
+    if not any(_is_unmeasured(demand) for demand in demands) and not emitting:
         return demands
-    return [
-        replace(demand, least=max(1, pool.staffed), most=max(1, pool.staffed)) if demand.rate is not None else demand
-        for pool, demand in zip(pools, demands, strict=True)
-    ]
+    held = []
+    for pool, demand in zip(pools, demands, strict=True):
+        most = max(1, pool.staffed)
+        if {pool.index, pool.index - 1} & emitting:
+            most = min(2 * most, demand.most or 2 * most)
+        elif demand.rate is None:
+            held.append(demand)
+            continue
+        work = demand.work
+        if pool.index - 1 in emitting and demand.rate and (before := demands[pool.index - 1]).rate:
+            work = max(work, before.work / before.rate * demand.rate)  # whoever is waited for is not the faster one
+        held.append(replace(demand, work=work, least=min(most, max(1, pool.staffed)), most=most))
+    return held
+
+
+def _is_emitting_its_first(pool: Pool, now: float) -> bool:
+    return not pool.estimate.items_in and now - pool.waited_at <= _JUST_NOW_S
+
+
+def _is_modest(demand: Demand, cluster: Cluster, pools: int) -> bool:
+    """Tell whether one worker for each batch there will be takes no more than an equal share of the machines."""
+    if demand.most is None:
+        return False
+    gpus = [gpu for node in cluster.nodes for gpu in node.gpus]
+    smallest = min((gpu.memory_gb for gpu in gpus), default=1.0)
+    return (
+        demand.most * demand.need.cpus <= sum(node.cpus for node in cluster.nodes) / pools
+        and demand.most * demand.need.gpu_share(smallest) <= len(gpus) / pools
+    )
 
 
 def _with_sole_users(demands: list[Demand], cluster: Cluster) -> list[Demand]:
-    """Give a pool that was not measured yet every worker whose resource no other pool could use."""
+    """Give a pool that was not measured yet every worker it could ever want, if that takes nothing from others.
+
+    That is so where no other pool could use the resource, and where it has so little to do that all of that at once
+    fits into its equal share.
+    """
     growable = [i for i, demand in enumerate(demands) if demand.work > 0 and demand.least != demand.most]
     for i in growable:
         demand = demands[i]
         rivals = [j for j in growable if j != i and demands[j].need.requires_gpu >= demand.need.requires_gpu]
-        if demand.rate is not None or rivals:
+        if demand.rate is not None or (rivals and not _is_modest(demand, cluster, len(growable))):
             continue
         if not packs(cluster, [(other.need, other.least) for other in demands]):
             continue

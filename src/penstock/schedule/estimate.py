@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from math import log, sqrt
+from math import inf, log, sqrt
 from typing import NamedTuple
+
+from penstock.schedule.sizes import SizeEstimate
 
 _MIN_HALF_LIFE_S = 15.0
 _HALF_LIFE_IN_SERVICES = 20.0
@@ -37,6 +39,8 @@ class RateEstimate:
     tasks: float = 0.0
     _squares: float = 0.0
     _last: float = 0.0
+    # What was begun before the last shift says nothing about the time after it, however late it ends.
+    _shifted_at: float = -inf
     _watch: ShiftWatch = field(default_factory=lambda: ShiftWatch())
 
     def observe(self, now: float, items: float, seconds: float, in_flight: int = 1) -> bool:
@@ -45,15 +49,21 @@ class RateEstimate:
         ``in_flight`` is how many tasks of the pool run at the same time.
         """
         self._forget(now)
+        if now - seconds < self._shifted_at:
+            return False
         per_item = seconds / max(items, 1e-12)
         self.items += items
         self.seconds += seconds
         self.tasks += 1
         self._squares += per_item * per_item
-        if not self._watch.observe(items, seconds, in_flight):
+        if not self._watch.observe(now, items, seconds, in_flight):
             return False
         # What was seen since the change is all that counts now.
-        self.items, self.seconds, self.tasks, self._squares, _ = self._watch.since_change
+        drift = self._watch.stronger
+        self.items, self.seconds, self.tasks, self._squares, _ = (
+            drift.begun_since if drift.begun_since.tasks else drift.seen
+        )
+        self._shifted_at = drift.since
         self._watch = ShiftWatch()
         return True
 
@@ -138,15 +148,19 @@ class ShiftWatch:
     fall: Drift = field(default_factory=lambda: Drift())
     _block: Seen = field(default_factory=Seen)
 
-    def observe(self, items: float, seconds: float, in_flight: int) -> bool:
+    def observe(self, now: float, items: float, seconds: float, in_flight: int) -> bool:
         """Take one task in; True if times have shifted."""
         per_item = seconds / max(items, 1e-12)
         value = log(max(per_item, 1e-9))
-        self._block = self._block.plus(Seen(items, seconds, 1, per_item * per_item, value))
+        task = Seen(items, seconds, 1, per_item * per_item, value)
+        self._block = self._block.plus(task)
+        for drift in (self.rise, self.fall):
+            if now - seconds >= drift.since:
+                drift.begun_since = drift.begun_since.plus(task)
         shifted = False
         if self._block.tasks >= in_flight:
             block, self._block = self._block, Seen()
-            shifted = self.count >= _SETTLED_AFTER and self._look_at(block)
+            shifted = self.count >= _SETTLED_AFTER and self._look_at(now, block)
         self.count += 1
         excess = value - self.mean
         self.mean += excess / self.count
@@ -154,17 +168,17 @@ class ShiftWatch:
         return shifted
 
     @property
-    def since_change(self) -> Seen:
-        """What was seen since the shift began."""
-        return max(self.rise, self.fall, key=lambda drift: drift.height).seen
+    def stronger(self) -> Drift:
+        """The direction in which times go."""
+        return max(self.rise, self.fall, key=lambda drift: drift.height)
 
-    def _look_at(self, block: Seen) -> bool:
+    def _look_at(self, now: float, block: Seen) -> bool:
         spread = max(_LEAST_SPREAD, sqrt(self.squares / self.count))
         # More than a few tasks together are no better witnesses: what they have in common may be their beginning.
         certainty = sqrt(min(block.tasks, _FEW_WITNESSES))
         most = _LARGEST_EXCESS * certainty
         excess = max(-most, min(most, (block.logs / block.tasks - self.mean) / spread * certainty))
-        return any([self.rise.observe(excess, block), self.fall.observe(-excess, block)])
+        return any([self.rise.observe(now, excess, block), self.fall.observe(now, -excess, block)])
 
 
 @dataclass
@@ -173,32 +187,18 @@ class Drift:
 
     height: float = 0.0
     seen: Seen = field(default_factory=Seen)
+    # When it began, and of what was seen since then that which was also begun since then: the rest is of both times.
+    since: float = inf
+    begun_since: Seen = field(default_factory=Seen)
 
-    def observe(self, excess: float, block: Seen) -> bool:
+    def observe(self, now: float, excess: float, block: Seen) -> bool:
         """Take some tasks in; True if the sum says that this is no chance."""
         self.height = max(0.0, self.height + excess - _SHIFT_TOLERANCE)
-        self.seen = Seen() if self.height < _NOISE else self.seen.plus(block)
+        if self.height < _NOISE:
+            self.seen, self.begun_since, self.since = Seen(), Seen(), inf
+        else:
+            self.seen, self.since = self.seen.plus(block), min(now, self.since)
         return self.height > _SHIFT_THRESHOLD
-
-
-@dataclass
-class SizeEstimate:
-    """How large the outputs of a pool are."""
-
-    count: int = 0
-    total: int = 0
-    largest: int = 0
-
-    def observe(self, size: int) -> None:
-        """Take one output in."""
-        self.count += 1
-        self.total += size
-        self.largest = max(self.largest, size)
-
-    @property
-    def mean(self) -> float:
-        """The average; 0 before anything was seen."""
-        return self.total / self.count if self.count else 0.0
 
 
 @dataclass
@@ -207,15 +207,27 @@ class PoolEstimate:
 
     rate: RateEstimate = field(default_factory=RateEstimate)
     outputs: SizeEstimate = field(default_factory=SizeEstimate)
+    # Memory of its workers, as seen after each batch.
+    resident: SizeEstimate = field(default_factory=SizeEstimate)
     items_in: int = 0
     items_out: int = 0
     busy_seconds: float = 0.0
     start_up_seconds: float | None = None
     _expected_fan_out: float | None = None
+    _expected_output_bytes: float | None = None
 
-    def expect(self, items: int, seconds: float | None, fan_out: float | None) -> None:
+    def expect(
+        self,
+        items: int,
+        seconds: float | None,
+        fan_out: float | None,
+        output_bytes: float | None = None,
+        start_up_seconds: float | None = None,
+    ) -> None:
         """Take in what an earlier run has shown: as much as one batch of so many items."""
         self._expected_fan_out = fan_out
+        self._expected_output_bytes = output_bytes
+        self.start_up_seconds = start_up_seconds
         if seconds is not None and seconds > 0:
             self.rate = RateEstimate(items, items * seconds, 1.0, seconds * seconds)
 
@@ -245,4 +257,6 @@ class PoolEstimate:
     @property
     def output_bytes_per_item(self) -> float:
         """How many bytes come out for one item that goes in."""
-        return self.outputs.total / self.items_in if self.items_in else 0.0
+        if self.items_in:
+            return self.outputs.total / self.items_in
+        return self._expected_output_bytes or 0.0

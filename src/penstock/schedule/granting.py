@@ -8,6 +8,7 @@ from math import ceil
 from penstock.schedule.actions import GrantCredit
 from penstock.schedule.clock import pause, resume
 from penstock.schedule.credit import Charge
+from penstock.schedule.demands import unloading
 from penstock.schedule.items import running_batch
 from penstock.schedule.state import Batch, Item, Pool, Run
 from penstock.schedule.workforce import file_by_load
@@ -16,6 +17,8 @@ from penstock.schedule.workforce import file_by_load
 _HEADROOM = 1.1
 # A pool has enough in its queue when that keeps it busy for so long.
 _QUEUE_SECONDS = 5.0
+# Before anybody knows how long that is.
+_FEW_BATCHES = 16
 
 
 def note_want(run: Run, worker_id: str, batch_id: int, size: int) -> None:
@@ -39,7 +42,10 @@ def grant_credit(run: Run) -> None:
             if run.is_last(pool.index):
                 _grant(run, worker_id, None)  # results leave the run: nothing to bound
                 continue
-            charge = run.credits.acquire(pool.index, size, shared_only=not is_awaited(run, pool, batch.items))
+            awaited = is_awaited(run, pool, batch.items)
+            if not awaited and unloading(pool, run.credits):
+                break  # all of it would lie in the way of what is awaited
+            charge = run.credits.acquire(pool.index, size, shared_only=not awaited)
             if charge is None and not run.credits.edges[pool.index].spills:
                 break
             _grant(run, worker_id, charge)
@@ -56,8 +62,8 @@ def spill_one(run: Run) -> bool:
 
 def reserve(run: Run, pool: Pool, batch: Batch) -> None:
     """Set credit aside for what a batch will probably give, so that it need not ask."""
-    if run.is_last(pool.index) or batch.is_probe:
-        return
+    if run.is_last(pool.index) or batch.is_probe or unloading(pool, run.credits):
+        return  # what overflows anyway is asked for piece by piece, by whoever has something to store now
     expected = ceil(pool.estimate.output_bytes_per_item * len(batch.items) * _HEADROOM)
     shared_only = not is_awaited(run, pool, batch.items)
     batch.charge = run.credits.reserve(pool.index, expected, shared_only=shared_only)
@@ -72,6 +78,8 @@ def has_credit(run: Run, pool: Pool, count: int) -> bool:
     ordered = run.next_ordered[pool.index] is not None
     if not (ordered and awaited) and is_sated(run, run.pools[pool.index + 1]):
         return False
+    if unloading(pool, run.credits):
+        return True  # there is never room for all of it: it is made while the one before is being stored
     expected = min(pool.estimate.output_bytes_per_item * count, pool.estimate.outputs.largest)
     return run.credits.available(pool.index) >= expected
 
@@ -83,8 +91,10 @@ def is_sated(run: Run, pool: Pool) -> bool:
     need = pool.spec.need
     if not pool.staffed and any(other.spec.need.requires_gpu == need.requires_gpu for other in run.pools[: pool.index]):
         return False  # it waits for its turn behind somebody upstream: the more is ready then, the longer the turn
-    rate = pool.estimate.rate.rate() or 0.0
-    return pool.queued > max(1, pool.staffed) * (2 * pool.spec.batch_size + rate * _QUEUE_SECONDS)
+    rate = pool.estimate.rate.rate()
+    if rate is None and run.credits.keeps_within_private(pool.index - 1):
+        return pool.queued > _FEW_BATCHES * pool.spec.batch_size  # nobody knows how fast it is, and nobody is in need
+    return pool.queued > max(1, pool.staffed) * (2 * pool.spec.batch_size + (rate or 0.0) * _QUEUE_SECONDS)
 
 
 def is_awaited(run: Run, pool: Pool, items: tuple[Item, ...]) -> bool:

@@ -9,6 +9,7 @@ from penstock.schedule.credit import Charge
 from penstock.schedule.events import Output
 from penstock.schedule.regeneration import goes_again, regain
 from penstock.schedule.state import Batch, Item, Run, item_key
+from penstock.schedule.workforce import drain
 
 
 def enqueue(run: Run, item: Item) -> None:
@@ -90,9 +91,12 @@ def abandon_sources(run: Run) -> None:
 
 def note_completed_pools(run: Run) -> None:
     """Move the point up to which nothing can come any more; items only ever move on to later pools."""
-    while run.first_open < len(run.pools) and not run.pools[run.first_open].items:
-        run.ask_for_plan(f"'{run.pools[run.first_open].spec.name}' has nothing left to do")
+    while run.first_open < len(run.pools) and not (pool := run.pools[run.first_open]).items:
+        run.ask_for_plan(f"'{pool.spec.name}' has nothing left to do")
         run.first_open += 1
+        pool.wanted = pool.needed = 0
+        for worker in list(pool.workers.values()):  # they may take long to stop: let them begin with that
+            drain(run, worker)
 
 
 def give_credit_back(run: Run, batch: Batch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from penstock.core.cluster import Cluster
 from penstock.schedule.nodes import Nodes, Placement
@@ -13,6 +14,8 @@ from penstock.schedule.state import Pool, Worker
 
 # So many workers are looked at one by one to see who of them need not be moved after all.
 _FEW = 16
+# To move more than that is never worth what they would do meanwhile.
+_MOST_MOVED = 64
 # How long to look for a way to fit them in, each time.
 _SEARCH_STEPS = 1_000
 
@@ -76,12 +79,13 @@ def _who_is_in_the_way(
 ) -> list[Worker]:
     """Choose workers that come back elsewhere, so that scattered pieces become a large one; small ones move easily."""
     gone = {worker.id for worker in leaving}
-    movable = [
+    easiest_first = (
         worker
         for pool in sorted(pools, key=lambda pool: packing_order(pool.spec.need), reverse=True)
         for worker in pool.least_busy()
         if worker.id not in gone
-    ]
+    )
+    movable = list(islice(easiest_first, _MOST_MOVED))
 
     def fits_after(moved: Sequence[Worker]) -> bool:
         return fits([*leaving, *moved], moved)
@@ -103,7 +107,9 @@ def _let_go(pools: Sequence[Pool], nodes: Nodes, workers: Sequence[Worker]) -> N
 
 def _fewest(is_enough: Callable[[int], bool], most: int) -> int:
     """Return the least number that is enough; all of them if even that is not."""
-    low, high = 0, most
+    low, high = 0, min(1, most)
+    while high < most and not is_enough(high):  # most often it is a few of very many
+        low, high = high + 1, min(2 * high, most)
     while low < high:
         middle = (low + high) // 2
         if is_enough(middle):

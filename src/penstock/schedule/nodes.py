@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 from penstock.core.cluster import Cluster, Node
 from penstock.core.resources import Resources
-from penstock.schedule.pack import SEARCH_STEPS, Free, Space, Step, free_node, packing_order, preference, search
+from penstock.schedule.pack import SEARCH_STEPS, Free, Memo, Memos, Space, Step, free_node, packing_order, search
+
+# So much is remembered about states of nodes, and no more.
+_MANY_STATES = 100_000
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,8 @@ class Nodes:
         self._empty: dict[str, Node] = {}
         # The same the other way round, since many nodes look alike: all names in one state, in the order they came.
         self._alike: dict[Free, dict[str, None]] = {}
+        # What was worked out about such states before; all copies of these nodes share it.
+        self._memos: Memos = {}
         for node in cluster.nodes:
             self.add(node)
 
@@ -35,18 +40,32 @@ class Nodes:
         twin._free = dict(self._free)
         twin._empty = self._empty
         twin._alike = {free: dict(names) for free, names in self._alike.items()}
+        twin._memos = self._memos
         return twin
 
     def place(self, need: Resources) -> Placement | None:
         """Put a worker on the node that suits it best; None if it fits nowhere."""
-        fitting = [free for free in self._alike if free.room_for(need)]
-        if not fitting:
+        best = self._best(need)
+        if best is None:
             return None
-        best = min(fitting, key=lambda free: preference(free, need))
         name = next(iter(self._alike[best]))
         after, gpus = best.take(need)
         self._set(name, after)
         return Placement(name, gpus)
+
+    def _best(self, need: Resources) -> Free | None:
+        """Return the state of the nodes that suit a worker best, the first of equals."""
+        memo = self._memos.setdefault(need, Memo())
+        best, best_preference = None, None
+        for free in self._alike:
+            room = memo.room.get(free)
+            if room is None:
+                room = memo.learn(free, need)
+            if room:
+                value = memo.preference[free]
+                if best_preference is None or value < best_preference:
+                    best, best_preference = free, value
+        return best
 
     def place_all(self, counts: Sequence[tuple[Resources, int]]) -> list[list[Placement]]:
         """Put workers of several kinds somewhere, the hardest first; as many of each as found a place."""
@@ -119,7 +138,9 @@ class Nodes:
 
     def space(self) -> Space:
         """Return what is free, equal nodes counted together."""
-        return Space({free: len(names) for free, names in self._alike.items()})
+        if sum(len(memo.room) for memo in self._memos.values()) > _MANY_STATES:
+            self._memos.clear()
+        return Space({free: len(names) for free, names in self._alike.items()}, self._memos)
 
     def _set(self, name: str, free: Free | None) -> None:
         before = self._free.pop(name, None)

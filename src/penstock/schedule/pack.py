@@ -18,6 +18,8 @@ from penstock.core.resources import Resources
 _EPSILON = 1e-9
 SEARCH_STEPS = 2_000
 _SEARCH_WORKERS = 64
+_SEARCH_EFFORT = 20_000
+_FEWEST_STEPS = 20
 
 
 class FreeGpu(NamedTuple):
@@ -40,16 +42,12 @@ class Free(NamedTuple):
         >>> Free(4, 16, (FreeGpu(1.0, 80),)).room_for(Resources(cpus=1, gpu_memory_gb=20))
         4
         """
-        limits = [_ratio(self.cpus, need.cpus), _ratio(self.memory_gb, need.memory_gb or 0.0)]
-        if need.requires_gpu:
-            limits.append(self._gpu_room(need))
-        smallest = min(limits)
-        return 0 if smallest == 0 else int(min(smallest, 10**9))
+        return self.room_beside(need, gpu_room(self.gpus, need))
 
-    def _gpu_room(self, need: Resources) -> float:
-        if need.gpus > 1:
-            return _whole(self.gpus) // int(need.gpus)
-        return sum(_ratio(gpu.share, need.gpu_share(gpu.memory_gb)) for gpu in self.gpus)
+    def room_beside(self, need: Resources, on_gpus: float) -> int:
+        """Return how many such workers still fit here, of which so many have a place on the GPUs."""
+        smallest = min(on_gpus, _ratio(self.cpus, need.cpus), _ratio(self.memory_gb, need.memory_gb or 0.0))
+        return 0 if smallest == 0 else int(min(smallest, 10**9))
 
     def take(self, need: Resources) -> tuple[Free, tuple[int, ...]]:
         """Return what is left after one worker more, and which GPUs it got; the caller knows that it fits."""
@@ -71,13 +69,8 @@ class Free(NamedTuple):
             and all(self.gpus[index].share + _EPSILON >= _share(need, self.gpus[index]) for index in chosen)
         )
 
-    def take_many(self, need: Resources, count: int) -> Free:
-        """Return what is left after several workers more, as if they were taken one by one."""
-        gpus = self.gpus
-        if need.gpus > 1:
-            gpus = _without_whole(gpus, int(need.gpus) * count)
-        elif need.requires_gpu:
-            gpus = _without_shares(gpus, need, count)
+    def less(self, need: Resources, count: int, gpus: tuple[FreeGpu, ...]) -> Free:
+        """Return what is left after several workers more, if that is left of the GPUs."""
         cpus, memory = self.cpus - need.cpus * count, self.memory_gb - (need.memory_gb or 0.0) * count
         return Free(_exact(cpus), _exact(memory), gpus)
 
@@ -113,7 +106,29 @@ class Memo:
 
     room: dict[Free, int] = field(default_factory=dict)
     preference: dict[Free, tuple[float, ...]] = field(default_factory=dict)
-    left: dict[tuple[Free, int], Free] = field(default_factory=dict)
+    # The GPUs by themselves: nodes differ in their CPUs far more often.
+    gpu_room: dict[tuple[FreeGpu, ...], float] = field(default_factory=dict)
+    gpus_left: dict[tuple[tuple[FreeGpu, ...], int], tuple[FreeGpu, ...]] = field(default_factory=dict)
+
+    def learn(self, free: Free, need: Resources) -> int:
+        """Work out how many workers fit on a node in this state, and how good a place it is."""
+        on_gpus = self.gpu_room.get(free.gpus)
+        if on_gpus is None:
+            on_gpus = self.gpu_room[free.gpus] = gpu_room(free.gpus, need)
+        room = self.room[free] = free.room_beside(need, on_gpus)
+        if room:
+            self.preference[free] = preference(free, need)
+        return room
+
+    def after(self, free: Free, need: Resources, count: int) -> Free:
+        """Return what is left of a node after several workers more."""
+        gpus = self.gpus_left.get((free.gpus, count))
+        if gpus is None:
+            gpus = self.gpus_left[free.gpus, count] = gpus_without(free.gpus, need, count)
+        return free.less(need, count, gpus)
+
+
+Memos = dict[Resources, Memo]
 
 
 @dataclass
@@ -121,7 +136,7 @@ class Space:
     """What is free on all nodes, equal ones counted together."""
 
     groups: dict[Free, int] = field(default_factory=dict)
-    _memos: dict[Resources, Memo] = field(default_factory=dict, repr=False, compare=False)
+    _memos: Memos = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, cluster: Cluster) -> Space:
@@ -140,8 +155,7 @@ class Space:
         for free in self.groups:
             room = memo.room.get(free)
             if room is None:
-                room = memo.room[free] = free.room_for(need)
-                memo.preference[free] = preference(free, need)
+                room = memo.learn(free, need)
             if room:
                 fitting.append(free)
         fitting.sort(key=memo.preference.__getitem__)
@@ -167,11 +181,8 @@ class Space:
         rest = min(room, count - full_nodes * room) if full_nodes < nodes else 0
         for workers, how_many in ((room, full_nodes), (rest, 1 if rest else 0)):
             if how_many:
-                left = memo.left.get((free, workers))
-                if left is None:
-                    left = memo.left[free, workers] = free.take_many(need, workers)
                 self._add(free, -how_many)
-                self._add(left, how_many)
+                self._add(memo.after(free, need, workers), how_many)
         return full_nodes * room + rest
 
     def _add(self, free: Free, nodes: int) -> None:
@@ -200,7 +211,11 @@ def packs(
     >>> packs(machine, [(Resources(gpus=0.6), 3)])
     False
     """
-    ordered = sorted(((need, count) for need, count in counts if count), key=lambda entry: packing_order(entry[0]))
+    together: dict[Resources, int] = {}
+    for need, count in counts:
+        if count:
+            together[need] = together.get(need, 0) + count
+    ordered = sorted(together.items(), key=lambda entry: packing_order(entry[0]))
     space = Space.of(cluster) if space is None else space
     if not may_pack(space, ordered):
         return False
@@ -229,6 +244,8 @@ def search(space: Space, counts: Sequence[tuple[Resources, int]], max_steps: int
     if sum(count for _, count in counts) > _SEARCH_WORKERS:
         return None
     workers = [need for need, count in counts for _ in range(count)]
+    # A step looks at every kind of node: where there are many kinds, there are fewer steps.
+    max_steps = min(max_steps, max(_FEWEST_STEPS, _SEARCH_EFFORT // max(1, len(space.groups))))
     steps = 0
     stack: list[tuple[Space, list[Step]]] = [(space.copy(), [])]
     seen: set[tuple[frozenset[tuple[Free, int]], int]] = set()
@@ -273,6 +290,22 @@ def preference(free: Free, need: Resources) -> tuple[float, ...]:
     if need.gpus > 1:
         return (_whole(free.gpus), free.cpus)
     return (sum(gpu.share for gpu in free.gpus), free.cpus)
+
+
+def gpu_room(gpus: Sequence[FreeGpu], need: Resources) -> float:
+    """Return how many workers fit on the GPUs of a node, if nothing else were short."""
+    if not need.requires_gpu:
+        return inf
+    if need.gpus > 1:
+        return _whole(gpus) // int(need.gpus)
+    return sum(_ratio(gpu.share, need.gpu_share(gpu.memory_gb)) for gpu in gpus)
+
+
+def gpus_without(gpus: tuple[FreeGpu, ...], need: Resources, count: int) -> tuple[FreeGpu, ...]:
+    """Return what is left of the GPUs of a node after several workers more."""
+    if need.gpus > 1:
+        return _without_whole(gpus, int(need.gpus) * count)
+    return _without_shares(gpus, need, count) if need.requires_gpu else gpus
 
 
 def _without_whole(gpus: Sequence[FreeGpu], count: int) -> tuple[FreeGpu, ...]:

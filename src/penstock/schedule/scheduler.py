@@ -63,6 +63,7 @@ from penstock.schedule.workforce import drain, end_batch, note_ready, recycle_if
 
 # Where pools take turns, who gets one has work for so many times its start-up time.
 _TURN_IN_START_UPS = 4.0
+_MOVES = (WorkerReady, Emitted, BatchDone, BatchFailed)
 
 
 class Scheduler(Run):
@@ -80,11 +81,11 @@ class Scheduler(Run):
             frontiers={index: Frontier() for index in ordered},
             next_ordered=[next((j for j in ordered if j > pool.index), None) for pool in pools],
         )
-        self.staffing = Staffing(pools, cluster, settings)
+        self.staffing = Staffing(pools, cluster, settings, self.credits)
 
     def begin(self, now: float, outputs: Sequence[Output]) -> list[Action]:
         """Put the first items into the queue of the first pool."""
-        self.now = now
+        self.now = self.moved_at = now
         self.begins_with_root = any(len(output.order) == 1 for output in outputs)
         self.ask_for_plan("start")
         for output in outputs:
@@ -97,6 +98,8 @@ class Scheduler(Run):
         self.now = max(now, self.now)
         for event in events:
             self._note(event)
+            if isinstance(event, _MOVES):
+                self.moved_at = self.now
         return self._settle()
 
     @property
@@ -158,6 +161,8 @@ class Scheduler(Run):
         pool.survived += 1
         worker.first_resident_bytes = worker.first_resident_bytes or resident
         worker.resident_bytes = resident
+        if resident:
+            pool.estimate.resident.observe(resident)
         end_batch(self, worker)
         give_credit_back(self, batch)
         if batch.recovery is not None:

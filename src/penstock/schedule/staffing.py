@@ -8,6 +8,7 @@ from math import inf
 
 from penstock.core.cluster import Cluster, Node
 from penstock.schedule.allocate import Allocation, Demand, allocate
+from penstock.schedule.credit import Credits
 from penstock.schedule.demands import demands_of, remaining_items
 from penstock.schedule.moves import Move, find_move
 from penstock.schedule.nodes import Nodes
@@ -22,6 +23,8 @@ _WORTH_IT = 0.97
 _RELUCTANCE = 1.5
 _CONFIDENCE = 1.64
 _SHORTEST_INTERVAL_S = 1.0
+# So much of a task is no time at all.
+_HARDLY = 0.1
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class PlanRecord:
 class Staffing:
     """Decides on worker counts for the pools of one run."""
 
-    def __init__(self, pools: Sequence[Pool], cluster: Cluster, settings: Settings) -> None:
+    def __init__(self, pools: Sequence[Pool], cluster: Cluster, settings: Settings, budget: Credits) -> None:
         self.records: list[PlanRecord] = []
         self.allocation: Allocation | None = None
         # Whether not even one worker of every pool fits at the same time, so that pools take turns.
@@ -51,6 +54,7 @@ class Staffing:
         self._cluster = cluster
         self._empty = Space.of(cluster)
         self._settings = settings
+        self._budget = budget
         self._reason = ""
         self._interval = _SHORTEST_INTERVAL_S
         self._corrections = 0
@@ -86,16 +90,15 @@ class Staffing:
         self._corrections = -1 if self._reason else max(0, self._corrections)
         reason, self._reason = self._reason or "it was time", ""
         self._began_at = min(self._began_at, now)
-        elapsed = now - self._began_at
-        demands = demands_of(self._pools, self._cluster, self._settings, now, elapsed)
+        demands = self._demands(now)
         allocation = allocate(demands, self._cluster, self._empty)
         if allocation is None:  # perhaps only because somebody insists on more workers than there is room for
-            demands = demands_of(self._pools, self._cluster, self._settings, now, elapsed, insist=False)
+            demands = self._demands(now, insist=False)
             allocation = allocate(demands, self._cluster, self._empty)
         self.taking_turns = allocation is None
         if allocation is None:
             demands, allocation = self._turn(demands, runnable)
-        move, applied = self._move(demands, allocation, nodes)
+        move, applied = self._move(demands, allocation, nodes, now)
         bottleneck = None if allocation.bottleneck is None else self._pools[allocation.bottleneck].spec.name
         changed = self.allocation is None or self.allocation.workers != allocation.workers
         self.allocation = allocation
@@ -105,6 +108,10 @@ class Staffing:
         self._interval = _SHORTEST_INTERVAL_S if applied else min(2 * self._interval, longest)
         self.due_at = now + self._interval
         return move
+
+    def _demands(self, now: float, *, insist: bool = True) -> list[Demand]:
+        elapsed = now - self._began_at
+        return demands_of(self._pools, self._cluster, self._settings, self._budget, now, elapsed, insist=insist)
 
     def _turn(self, demands: list[Demand], runnable: Runnable) -> tuple[list[Demand], Allocation]:
         """Choose who works now, where not everybody can: who has work and a place keeps it, then the deepest first."""
@@ -130,18 +137,20 @@ class Staffing:
             allocation = Allocation(tuple(int(i in chosen) for i in range(len(demands))), inf, inf, None)
         return mine, allocation
 
-    def _move(self, demands: Sequence[Demand], allocation: Allocation, nodes: Nodes) -> tuple[Move, bool]:
+    def _move(self, demands: Sequence[Demand], allocation: Allocation, nodes: Nodes, now: float) -> tuple[Move, bool]:
         """Grow into what is free; take workers from others only where that ends the run sooner."""
         have = [pool.staffed for pool in self._pools]
         want = [
-            wanted if wanted <= staffed or _pays(pool, demand, staffed) else staffed
+            wanted if wanted <= staffed or _pays(pool, demand, staffed, now) else staffed
             for pool, demand, wanted, staffed in zip(self._pools, demands, allocation.workers, have, strict=True)
         ]
         for pool, wanted, staffed, needed in zip(self._pools, want, have, allocation.workers, strict=True):
             pool.wanted, pool.needed = max(wanted, staffed), needed
         if all(wanted <= staffed for wanted, staffed in zip(want, have, strict=True)):
             return Move(), False
-        move = find_move(self._pools, self._cluster, want, nodes)
+        # Who would have to go is looked for only if that could be worth it at best.
+        may_move = self._is_worth_it(demands, have, want, Move())
+        move = find_move(self._pools, self._cluster, want, nodes, everybody_stays=not may_move)
         if move.leaving or move.moved:
             if self._is_worth_it(demands, have, want, move):
                 self._corrections += 1
@@ -187,10 +196,18 @@ class Staffing:
         return new_speed / now_speed - 1 if 0 < now_speed < inf else 0.0
 
 
-def _pays(pool: Pool, demand: Demand, staffed: int) -> bool:
+def _pays(pool: Pool, demand: Demand, staffed: int, now: float) -> bool:
     """Tell whether a worker started now would still find work when it is ready."""
-    left = 1 / speed if 0 < (speed := demand.speed(staffed)) < inf else inf
-    return not staffed or left > (pool.estimate.start_up_seconds or 0.0) + pool.estimate.rate.service_seconds
+    speed, start_up = demand.speed(staffed), pool.estimate.start_up_seconds or 0.0
+    if not staffed or not 0 < speed < inf:
+        return True
+    # The last item is begun when those before it are: then it must be up, or somebody else will have taken that.
+    size = pool.spec.batch_size
+    service = pool.estimate.rate.service_seconds or size / (demand.rate or inf)
+    # What runs longer than usual will run on for as long as it is late.
+    rest_in_hand = abs(service - pool.age_in_flight(now) / pool.running) if pool.running else 0.0
+    last_begins = rest_in_hand + max(0.0, (demand.work - pool.in_hand) / size - 1) * service / staffed
+    return last_begins > start_up + _HARDLY * service and 1 / speed > start_up + service
 
 
 def _speed(demands: Sequence[Demand], workers: Sequence[int]) -> float:

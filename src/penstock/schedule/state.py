@@ -41,10 +41,13 @@ class PoolSpec:
     max_lifetime_s: float | None = None
     restart_interval_s: float = 0.0
     max_resident_growth: int | None = None
-    # What an earlier run has shown, if there was one: seconds for one item, and how many come out for one that goes in.
-    # They count as much as one task, so that a run begins balanced and believes what it sees.
+    # What an earlier run has shown, if there was one: seconds for one item; how many, and how many bytes, come out for
+    # one that goes in; seconds until a worker is ready. They count as much as one task, so that a run begins balanced
+    # and believes what it sees.
     expected_seconds: float | None = None
     expected_fan_out: float | None = None
+    expected_output_bytes: float | None = None
+    expected_start_up_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -210,6 +213,8 @@ class Pool:
     # Number of batches being worked on, and the sum of their beginnings: gives the age of all at once.
     running: int = 0
     running_since: float = 0.0
+    # When a worker of it last waited for room to store what it has made.
+    waited_at: float = -inf
     setup_failures: int = 0
     # How often a worker came through what it was given, and how often it was ended by who knows whom.
     survived: int = 0
@@ -218,7 +223,13 @@ class Pool:
 
     def __post_init__(self) -> None:
         """Take in what was known before."""
-        self.estimate.expect(self.spec.batch_size, self.spec.expected_seconds, self.spec.expected_fan_out)
+        self.estimate.expect(
+            self.spec.batch_size,
+            self.spec.expected_seconds,
+            self.spec.expected_fan_out,
+            self.spec.expected_output_bytes,
+            self.spec.expected_start_up_s,
+        )
 
     @property
     def idle(self) -> dict[str, None]:
@@ -229,6 +240,11 @@ class Pool:
     def queued(self) -> int:
         """Items that nobody was given yet."""
         return len(self.waiting) + len(self.early)
+
+    @property
+    def in_hand(self) -> int:
+        """Items that workers were given, or will be given again."""
+        return self.items - self.queued
 
     def push(self, item: Item) -> None:
         """Put an item into the queue."""
@@ -267,6 +283,8 @@ class Run:
     # For each pool, the nearest one behind it that takes its items in order.
     next_ordered: list[int | None]
     now: float = 0.0
+    # When work last went on: a worker came up, an output was stored, a batch ended.
+    moved_at: float = 0.0
     actions: list[Action] = field(default_factory=list)
     workers: dict[str, Worker] = field(default_factory=dict)
     items: dict[str, Item] = field(default_factory=dict)

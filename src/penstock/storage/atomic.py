@@ -16,10 +16,15 @@ TEMPORARY_SUFFIX = ".penstock-tmp"
 
 
 @contextmanager
-def atomic_write(path: str, storage_options: dict[str, Any] | None = None) -> Iterator[IO[bytes]]:
-    """Open a file that takes its name only when the block ends well; otherwise nothing is left behind."""
+def atomic_write(
+    path: str, storage_options: dict[str, Any] | None = None, *, durable: bool = True
+) -> Iterator[IO[bytes]]:
+    """Open a file that takes its name only when the block ends well; otherwise nothing is left behind.
+
+    What is not ``durable`` may be lost if the machine itself goes down within the next seconds, and costs less.
+    """
     filesystem, name = filesystem_of(path, storage_options)
-    writer = _write_local(name) if is_local(filesystem) else _write_remote(filesystem, name)
+    writer = _write_local(name, durable=durable) if is_local(filesystem) else _write_remote(filesystem, name)
     try:
         with writer as stream:
             yield stream
@@ -28,7 +33,7 @@ def atomic_write(path: str, storage_options: dict[str, Any] | None = None) -> It
 
 
 @contextmanager
-def _write_local(name: str) -> Iterator[IO[bytes]]:
+def _write_local(name: str, *, durable: bool) -> Iterator[IO[bytes]]:
     target = Path(name)
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{os.getpid()}{TEMPORARY_SUFFIX}")
@@ -36,7 +41,8 @@ def _write_local(name: str) -> Iterator[IO[bytes]]:
         with temporary.open("wb") as stream:
             yield stream
             stream.flush()
-            os.fsync(stream.fileno())
+            if durable:
+                os.fsync(stream.fileno())
         temporary.replace(target)
     except BaseException:
         with suppress(OSError):

@@ -21,7 +21,7 @@ class RunFolder:
 
     def __init__(self, path: str, storage_options: dict[str, Any] | None = None) -> None:
         self.path = path
-        self._options = storage_options
+        self.storage_options = storage_options
         self.dead_letters = f"{path}/dead_letters.jsonl"
         self.summary = f"{path}/summary.json"
         self.num_dead_letters = 0
@@ -30,7 +30,7 @@ class RunFolder:
     def clear(self) -> None:
         """Remove what an earlier run left here, so that nothing old is taken for new."""
         for path in (self.dead_letters, self.summary):
-            filesystem, name = filesystem_of(path, self._options)
+            filesystem, name = filesystem_of(path, self.storage_options)
             if filesystem.exists(name):
                 filesystem.rm(name)
 
@@ -40,7 +40,7 @@ class RunFolder:
             return
         try:
             if self._dead_letter_stream is None:
-                filesystem, name = filesystem_of(self.dead_letters, self._options)
+                filesystem, name = filesystem_of(self.dead_letters, self.storage_options)
                 filesystem.makedirs(filesystem._parent(name), exist_ok=True)
                 self._dead_letter_stream = filesystem.open(name, "wb")
             for rejection in rejections:
@@ -53,7 +53,7 @@ class RunFolder:
 
     def write_summary(self, summary: dict[str, Any]) -> None:
         """Write the totals."""
-        with atomic_write(self.summary, self._options) as stream:
+        with atomic_write(self.summary, self.storage_options) as stream:
             stream.write(json.dumps(summary, indent=2, ensure_ascii=False).encode() + b"\n")
 
     def close(self) -> None:

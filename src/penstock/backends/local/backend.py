@@ -37,6 +37,7 @@ from penstock.backends.local.process import WorkerOrders, worker_main
 from penstock.backends.travelling import pickled_chain, preludes
 from penstock.core.cluster import Cluster
 from penstock.core.task import Task
+from penstock.ledger.keeping import KeptLedger
 from penstock.plan.plan import Plan
 from penstock.runtime.books import Books
 from penstock.runtime.crumb import take_crumb
@@ -72,7 +73,7 @@ _STOP_PATIENCE_S = 30.0
 # Signals that a process hardly ever sends itself: whoever did need not have meant the task.
 _SENT_BY_OTHERS = {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT}
 # Loaded once in the fork server, so that a new worker begins with them.
-_PRELOAD = ["penstock.backends.local.process", "pyarrow", "penstock.text"]
+_PRELOAD = ["penstock.backends.local.process", "pyarrow", "pyarrow.parquet", "penstock.text"]
 
 
 @dataclass
@@ -102,12 +103,14 @@ class LocalBackend:
         max_attempts: int,
         failure_folder: Path,
         spill_dir: str | None = None,
+        ledger: KeptLedger | None = None,
     ) -> None:
         self._plan = plan
         self._cluster = cluster
         self._books = books
         self._max_attempts = max_attempts
         self._failure_folder = failure_folder
+        self._ledger = ledger
         self._context: ForkServerContext = get_context("forkserver")
         self._context.set_forkserver_preload(_PRELOAD)
         self._chains = [pickled_chain(plan.pipeline, pool.steps) for pool in plan.pools]
@@ -220,6 +223,7 @@ class LocalBackend:
             memory_folder=self.folders.memory,
             spill_folder=self.folders.spill,
             failure_folder=self._failure_folder,
+            ledger=self._ledger.orders(action.pool) if self._ledger is not None else None,
             sys_path=tuple(sys.path),
             preludes=preludes(),
         )

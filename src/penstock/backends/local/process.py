@@ -36,6 +36,7 @@ from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
 from penstock.errors import PenstockError
+from penstock.ledger.collector import LedgerOrders
 from penstock.runtime.crumb import Crumb
 from penstock.runtime.limits import limit_gpu, limit_threads, set_thread_variables
 from penstock.runtime.node_preparation import prepare_node_once
@@ -65,6 +66,7 @@ class WorkerOrders:
     memory_folder: Path
     spill_folder: Path
     failure_folder: Path
+    ledger: LedgerOrders | None
     sys_path: tuple[str, ...]
     # Modules that change what the user's own modules mean, to be imported before those.
     preludes: tuple[str, ...]
@@ -125,7 +127,11 @@ class _Process:
         limit_threads(orders.threads)
         limit_gpu(orders.gpu_share)
         worker = Worker(
-            steps, max_attempts=orders.max_attempts, on_step=self._crumb.leave, keep_failure=self._keep_failure
+            steps,
+            max_attempts=orders.max_attempts,
+            on_step=self._crumb.leave,
+            keep_failure=self._keep_failure,
+            ledger=orders.ledger,
         )
         metadata = WorkerMetadata(orders.worker, orders.environment.get("CUDA_VISIBLE_DEVICES"))
         prepare_node_once(worker, orders.memory_folder, orders.pool, NodeInfo("this machine"), metadata)
@@ -138,7 +144,7 @@ class _Process:
         waited = 0.0
         outputs: list[Stored] = []
         try:
-            for task in worker.stream([load(place) for place in order.places], order.selections):
+            for task in worker.stream([load(place) for place in order.places], order.selections, probe=order.probe):
                 if order.probe or task.task_id in order.already:
                     continue
                 parts = dump_task(task)

@@ -10,6 +10,7 @@ import psutil
 from penstock.backends.local.backend import LocalBackend
 from penstock.backends.local.folders import shared_memory_free
 from penstock.core.cluster import Cluster
+from penstock.ledger.keeping import KeptLedger
 from penstock.plan.plan import Plan
 from penstock.runtime.books import Books
 from penstock.runtime.machine import this_machine
@@ -36,7 +37,9 @@ class LocalVenue:
         free = int(psutil.virtual_memory().available)
         return max(2**26, int(min(_SHARE_OF_FREE_MEMORY * free, 0.8 * shared_memory_free())))
 
-    def backend(self, plan: Plan, books: Books, *, max_attempts: int, spill_dir: str | None) -> LocalBackend:
+    def backend(
+        self, plan: Plan, books: Books, *, max_attempts: int, spill_dir: str | None, ledger: KeptLedger | None
+    ) -> LocalBackend:
         """Make ready to run a plan."""
         return LocalBackend(
             plan,
@@ -45,6 +48,7 @@ class LocalVenue:
             max_attempts=max_attempts,
             failure_folder=books.failure_folder,
             spill_dir=spill_dir,
+            ledger=ledger,
         )
 
     def close(self) -> None:

@@ -7,6 +7,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -22,6 +23,7 @@ from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
 from penstock.errors import PenstockError
+from penstock.ledger.collector import LedgerOrders
 from penstock.runtime.crumb import Crumb
 from penstock.runtime.limits import limit_gpu, limit_threads, set_thread_variables
 from penstock.runtime.node_preparation import prepare_node_once
@@ -53,6 +55,9 @@ class ActorOrders:
     node_folder: str
     # Where the driver keeps failures: a name only, the file is written there.
     failure_folder: str
+    ledger: LedgerOrders | None
+    # Where the driver is: names of files are meant from there, if this machine has such a folder.
+    working_folder: str
     sys_path: tuple[str, ...]
     # Modules that change what the user's own modules mean, to be imported before those.
     preludes: tuple[str, ...]
@@ -122,6 +127,8 @@ class StageWorker:
 
     def _make_worker(self, chain: bytes) -> Worker:
         orders = self._orders
+        with suppress(OSError):
+            os.chdir(orders.working_folder)
         sys.path[:] = list(dict.fromkeys([*orders.sys_path, *sys.path]))
         for module in orders.preludes:
             import_module(module)
@@ -135,6 +142,7 @@ class StageWorker:
             max_attempts=orders.max_attempts,
             on_step=Crumb(folder / f"crumb-{orders.worker}").leave,
             keep_failure=self._keep_failure,
+            ledger=orders.ledger,
         )
         metadata = WorkerMetadata(orders.worker, os.environ.get("CUDA_VISIBLE_DEVICES"))
         prepare_node_once(worker, folder, orders.pool, NodeInfo(orders.node_id), metadata)
@@ -165,7 +173,7 @@ class StageWorker:
 
         try:
             tasks = [_fetch(where, payloads) for where in order.tasks]
-            for task in self._worker.stream(tasks, order.selections):
+            for task in self._worker.stream(tasks, order.selections, probe=order.probe):
                 if order.probe or task.task_id in order.already:
                     continue
                 header, buffers = pickle_task(task)

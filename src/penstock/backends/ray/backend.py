@@ -26,6 +26,7 @@ from penstock.backends.ray.payload import HELD_BY_CALLER, InStore, Shelf, pack
 from penstock.backends.ray.records import Records
 from penstock.backends.travelling import pickled_chain, preludes
 from penstock.core.task import Task
+from penstock.ledger.keeping import KeptLedger
 from penstock.plan.plan import Plan
 from penstock.runtime.books import Books
 from penstock.runtime.machine import GB
@@ -107,12 +108,22 @@ class _Call:
 class RayBackend:
     """Carries out actions with actors of a Ray cluster."""
 
-    def __init__(self, plan: Plan, nodes: RayNodes, books: Books, *, max_attempts: int, failure_folder: Path) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        nodes: RayNodes,
+        books: Books,
+        *,
+        max_attempts: int,
+        failure_folder: Path,
+        ledger: KeptLedger | None = None,
+    ) -> None:
         self._plan = plan
         self._nodes = nodes
         self._books = books
         self._max_attempts = max_attempts
         self._failure_folder = failure_folder
+        self._ledger = ledger
         self._chains = [ray.put(pickled_chain(plan.pipeline, pool.steps)) for pool in plan.pools]
         self._actor_class = ray.remote(StageWorker)
         self._workers: dict[str, RemoteWorker] = {}
@@ -223,6 +234,8 @@ class RayBackend:
             gpu_share=share,
             node_folder=node.folder,
             failure_folder=str(self._failure_folder),
+            ledger=self._ledger.orders(action.pool) if self._ledger is not None else None,
+            working_folder=str(Path.cwd()),
             sys_path=tuple(sys.path),
             preludes=preludes(),
         )

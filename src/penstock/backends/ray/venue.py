@@ -12,6 +12,7 @@ from penstock.backends.ray.joining import join
 from penstock.backends.ray.ports import answers
 from penstock.errors import ClusterError
 from penstock.extras import require
+from penstock.ledger.keeping import KeptLedger
 from penstock.plan.plan import Plan
 from penstock.runtime.books import Books
 
@@ -92,12 +93,19 @@ class RayVenue:
         room = int(STORE_SHARE * sum(node.store_bytes for node in self.nodes.by_name.values()))
         return min(asked or room, room)
 
-    def backend(self, plan: Plan, books: Books, *, max_attempts: int, spill_dir: str | None) -> RunBackend:
+    def backend(
+        self, plan: Plan, books: Books, *, max_attempts: int, spill_dir: str | None, ledger: KeptLedger | None
+    ) -> RunBackend:
         """Make ready to run a plan; where Ray writes what does not fit is Ray's own setting."""
         from penstock.backends.ray.backend import RayBackend
 
         return RayBackend(
-            plan, self.nodes, books, max_attempts=max_attempts, failure_folder=books.failure_folder.absolute()
+            plan,
+            self.nodes,
+            books,
+            max_attempts=max_attempts,
+            failure_folder=books.failure_folder.absolute(),
+            ledger=ledger,
         )
 
     def close(self) -> None:

@@ -57,6 +57,7 @@ class SimulatedWorker:
     pending: deque[Output] = field(default_factory=deque)
     credit: int = 0
     service: float = 0.0
+    began_at: float = 0.0
 
 
 @dataclass
@@ -164,6 +165,7 @@ class Simulation:
     def lose_node(self, name: str) -> list[Event]:
         """Take a node away with all its workers and everything that lies there; what somebody has taken, he has."""
         for worker in [w for w in self._workers.values() if w.node == name]:
+            self._count_lost(worker)
             del self._workers[worker.id]
         taken = {key for worker in self._workers.values() for batch in worker.batches for key in batch.items}
         lost = [key for key, stored in self._items.items() if stored.node == name and key not in taken]
@@ -208,6 +210,7 @@ class Simulation:
         worker = self._workers.pop(worker_id, None)
         if worker is None:
             return []
+        self._count_lost(worker)
         rows = sum(self._items[key].rows for key in worker.batches[0].items) if worker.batches else 0
         return [WorkerLost(worker_id, reason, 0 if rows else None, rows)]
 
@@ -215,6 +218,7 @@ class Simulation:
         worker = self._workers.get(worker_id)
         if worker is None:
             return
+        self._count_lost(worker)
         if self._laws[worker.pool].late_results and worker.batches:
             batch = worker.batches[0]
             late = tuple(worker.pending or self._outputs(self._laws[worker.pool], batch))
@@ -235,12 +239,17 @@ class Simulation:
             self._immediate.append(InputsLost(action.worker, action.batch, gone))
         return bool(gone)
 
+    def _count_lost(self, worker: SimulatedWorker) -> None:
+        if worker.batches:
+            self.trace.lost_seconds += min(self._time - worker.began_at, worker.service)
+
     # -- batches -------------------------------------------------------------------------------------------
 
     def _begin(self, worker: SimulatedWorker) -> None:
         law, batch = self._laws[worker.pool], worker.batches[0]
         chosen = self._chosen(batch)
         worker.credit = batch.credit
+        worker.began_at = self._time
         worker.service = sum(law.service(self._items[key].order, self._time, self._chance) for key in chosen)
         fatal = any(set(law.poison(self._items[key].order)) & rows for key, rows in chosen.items())
         fatal = fatal or (law.death_probability > 0 and self._chance.random() < law.death_probability)
@@ -312,6 +321,7 @@ class Simulation:
             events.append(CreditWanted(worker.id, batch.batch, worker.pending[0].size - worker.credit))
             return events
         worker.batches.popleft()
+        self.trace.lost_seconds += worker.service if batch.probe else 0.0
         events.append(BatchDone(worker.id, batch.batch, worker.service))
         return events + self._go_on(worker)
 

@@ -21,6 +21,8 @@ class Trace:
     peak_bytes: int = 0
     busy_seconds: dict[int, float] = field(default_factory=dict)
     tasks: int = 0
+    # Work that had to be done again: what lost workers were at, and trials whose results were thrown away.
+    lost_seconds: float = 0.0
     # Items that were still stored when the run was over: somebody forgot to drop them.
     left_over: int = 0
     # Only if asked for: everything that was said, in order; and which events were handed over together.

@@ -9,7 +9,8 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from penstock.text.io.json_rows import Beside, JsonRows, token_getter
+from penstock.text.io.json_fields import token_getter
+from penstock.text.io.json_rows import Beside, JsonRows
 from penstock.text.io.json_tokens import tokens_of
 
 _ROWS_AT_ONCE = 1000

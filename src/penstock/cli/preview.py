@@ -1,0 +1,103 @@
+"""``penstock preview``: what a recipe will keep, how fast it is and how long it will take, judged by a sample."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from penstock.cli.curate import DEFAULT_RECIPE, FORMATS, detect_format
+from penstock.cli.options import debug_option
+from penstock.core.sizes import human_bytes
+from penstock.errors import InputError, PlanError
+from penstock.monitor.console import stdout_console
+
+if TYPE_CHECKING:
+    from penstock.recipe.preview import Preview
+
+
+@click.command("preview")
+@click.argument("input_path", metavar="INPUT")
+@click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
+@click.option("--recipe", default=DEFAULT_RECIPE, show_default=True, help="A recipe by name, or a YAML file.")
+@click.option("-n", "--documents", type=click.IntRange(1), default=2000, show_default=True, help="How many to look at.")
+@click.option("--text-field", help="The column or key that holds the document.  [default: text]")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@debug_option
+def command(
+    input_path: str, overrides: tuple[str, ...], recipe: str, documents: int, text_field: str | None, as_json: bool
+) -> None:
+    """Run a sample of INPUT through a recipe and say what to expect of the whole.
+
+    The sample is taken from many places of the input, always the same ones. Prints what each stage will drop (with the
+    bounds that hold in 95 of 100 cases), the speed, the time the whole will take on this machine, and stages that look
+    wrong. Reads no more than the sample, and writes nothing.
+
+    \b
+    Examples:
+      penstock preview crawl/
+      penstock preview crawl/ --recipe gopher -n 10000
+      penstock preview crawl/ stages.1.filter_obj.min_words=80
+    """
+    from penstock.recipe.preview import preview_recipe
+    from penstock.storage.filesystem import list_files
+
+    try:
+        kind = detect_format(input_path)
+        files = list_files(input_path, FORMATS[kind])
+    except InputError as error:
+        raise PlanError("preview", [str(error)]) from error
+    given = [f"text_field={text_field}"] if text_field else []
+    with tempfile.TemporaryDirectory(prefix="penstock-preview-") as folder:
+        found = preview_recipe(Path(folder), files, kind, recipe, [*given, *overrides], documents)
+    if as_json:
+        click.echo(json.dumps(asdict(found), ensure_ascii=False))
+    else:
+        _print(found, input_path)
+
+
+def _print(preview: Preview, input_path: str) -> None:
+    from rich import box
+    from rich.table import Table
+
+    from penstock.monitor.words import duration
+
+    console = stdout_console()
+    console.print(
+        f"{input_path}: {preview.files:,} files, {human_bytes(preview.bytes)}; "
+        f"looked at {preview.documents:,} documents from {preview.places} places",
+        highlight=False,
+    )
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table.add_column("stage")
+    for heading in ("seen", "dropped", "of what it sees", "95 %", "time"):
+        table.add_column(heading, justify="right")
+    total = sum(stage.seconds for stage in preview.stages) or 1.0
+    for stage in preview.stages:
+        bounds = f"{stage.share.low:.1%} to {stage.share.high:.1%}" if stage.seen else ""
+        share = f"{stage.share.value:.1%}" if stage.seen else ""
+        table.add_row(
+            stage.stage, f"{stage.seen:,}", f"{stage.dropped:,}", share, bounds, f"{stage.seconds / total:.0%}"
+        )
+    console.print(table)
+    kept = preview.kept
+    low, high = (round(preview.expected_documents * bound) for bound in (kept.low, kept.high))
+    lines = [
+        f"Will keep {kept.value:.1%} ({kept.low:.1%} to {kept.high:.1%}) of about {preview.expected_documents:,} "
+        f"documents: {low:,} to {high:,}, {preview.kept_bytes:.0%} of the text.",
+        f"{human_bytes(round(preview.bytes_per_core_second))}/s on one core; on the {preview.cores:g} cores here the "
+        f"whole will take {'about ' if preview.eta_seconds >= 1 else ''}{duration(preview.eta_seconds)}.",
+    ]
+    if kept.effective < preview.documents / 2:
+        lines.append(
+            "Documents side by side resemble each other here: this sample tells as much as "
+            f"{kept.effective:,.0f} drawn one by one. A larger -n narrows the bounds."
+        )
+    for line in lines:
+        console.print(line, highlight=False, soft_wrap=True)
+    for sentence in preview.suspicious:
+        console.print(f"Look at this: {sentence}", highlight=False, soft_wrap=True, style="yellow", markup=False)

@@ -1,0 +1,194 @@
+"""``penstock why``: what was decided of a document, and on what grounds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from penstock.cli.options import debug_option
+from penstock.cli.shown import shortened, shown_paths
+from penstock.monitor.console import stdout_console
+
+if TYPE_CHECKING:
+    from penstock.ledger.reading import Ledger
+    from penstock.ledger.receipts import Receipt
+    from penstock.ledger.sampling import Sample
+
+_STYLES = {"dropped": "bold red", "failed": "bold red", "would drop": "yellow", "kept": "green"}
+_DEFAULT_SAMPLE = 20
+
+
+@click.command("why")
+@click.argument("run")
+@click.argument("document", required=False, metavar="[DOC_ID]")
+@click.option("--dropped-by", metavar="STAGE", help="Show documents that this stage dropped, with their text.")
+@click.option("--kept", is_flag=True, help="Show documents that were kept, with their text.")
+@click.option("--sample", type=click.IntRange(1), default=_DEFAULT_SAMPLE, show_default=True, help="How many of them.")
+@click.option(
+    "--near", type=float, metavar="DISTANCE", help="Only scores this close to what the stage keeps, closest first."
+)
+@click.option("--chars", type=click.IntRange(0), default=300, show_default=True, help="How much of each text to show.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: an object, or one a line for samples.")
+@debug_option
+def command(
+    run: str,
+    document: str | None,
+    dropped_by: str | None,
+    kept: bool,
+    sample: int,
+    near: float | None,
+    chars: int,
+    as_json: bool,
+) -> None:
+    """Say why a document was kept or dropped in RUN: every stage's score, threshold and verdict.
+
+    RUN is the output folder of a run. DOC_ID is what the id column says (id, url, …), or FILE:ROW, the row counted from
+    0 as documents were read. Without DOC_ID it shows what each stage dropped.
+
+    \b
+    Examples:
+      penstock why clean/                                       what each stage dropped
+      penstock why clean/ doc-00005                             one document
+      penstock why clean/ crawl/part-3.jsonl:17                 the same, by file and row
+      penstock why clean/ --dropped-by repeated_lines --sample 20
+      penstock why clean/ --dropped-by word_count --near 5      those that just missed it
+      penstock why clean/ --kept --sample 5 --json
+    """
+    from penstock.ledger.reading import find_ledger
+
+    asked = [document is not None, dropped_by is not None, kept]
+    if sum(asked) > 1:
+        raise click.UsageError("DOC_ID, --dropped-by and --kept exclude each other. Give one.")
+    if near is not None and dropped_by is None:
+        raise click.UsageError("--near needs --dropped-by: it is measured from what that stage keeps.")
+    ledger = find_ledger(run)
+    if document is not None:
+        _show_document(ledger, document, chars, as_json=as_json)
+    elif dropped_by is not None or kept:
+        from penstock.ledger.sampling import dropped_sample, kept_sample
+
+        found = dropped_sample(ledger, dropped_by, sample, near) if dropped_by else kept_sample(ledger, sample)
+        _show_samples(ledger, found, chars, as_json=as_json)
+    else:
+        _show_overview(ledger, as_json=as_json)
+
+
+def _show_document(ledger: Ledger, document: str, chars: int, *, as_json: bool) -> None:
+    from penstock.errors import InputError
+    from penstock.ledger.letters import failure_of, letters_at
+    from penstock.ledger.receipts import find_document, receipt_of
+
+    letters = letters_at(ledger.run_folder, document)
+    try:
+        receipts = [receipt_of(ledger, place) for place in find_document(ledger, document)]
+    except InputError:
+        if not letters:
+            raise
+        receipts = []
+    for receipt in receipts:
+        failure = failure_of(ledger.run_folder, receipt)
+        text = _texts(ledger, [receipt])[0] if chars else None
+        if as_json:
+            click.echo(json.dumps({**asdict(receipt), "failure": failure, "text": text}, ensure_ascii=False))
+        else:
+            _print_receipt(ledger, receipt, failure, text, chars)
+    for letter in letters:
+        if as_json:
+            click.echo(json.dumps({"set_aside": letter}, ensure_ascii=False))
+        else:
+            where = f"Line {letter['position']} of {letter['source']}"
+            click.echo(f"{where} was set aside by '{letter['stage']}': {letter['reason']}")
+            click.echo(f"  {letter['excerpt'][:chars]}")
+
+
+def _print_receipt(
+    ledger: Ledger, receipt: Receipt, failure: dict[str, Any] | None, text: str | None, chars: int
+) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    console = stdout_console()
+    name = receipt.id if receipt.id is not None else f"{(receipt.files or ['?'])[0]}:{receipt.row}"
+    fate = (
+        f"dropped by {receipt.dropped_by}"
+        if receipt.dropped_by
+        else "kept"
+        if receipt.kept
+        else "made into something else"
+    )
+    console.print(Text.assemble((str(name), "bold"), ": ", (fate, "red" if receipt.dropped_by else "green")))
+    console.print(Text(f"from  {shown_paths(receipt.files)}, row {receipt.row}, {receipt.bytes:,} bytes of text"))
+    if receipt.written_to:
+        console.print(Text(f"to    {shown_paths(receipt.written_to)}"))
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for heading, justify in (("stage", "left"), ("score", "right"), ("threshold", "left"), ("verdict", "left")):
+        table.add_column(heading, justify=justify)  # type: ignore[arg-type]
+    for line in receipt.lines:
+        threshold = ", ".join(f"{key}={value}" for key, value in line.threshold.items())
+        score = "" if line.score is None else f"{line.score:.7g}"
+        table.add_row(line.stage, score, threshold, Text(line.verdict, _STYLES.get(line.verdict, "dim")))
+    console.print(table)
+    for remark in receipt.remarks:
+        console.print(Text(f"{remark[0].upper()}{remark[1:]}."))
+    if failure is not None:
+        console.print(Text(f"It said: {failure['reason']}\n{failure['reproduce']}".strip()))
+    if text is not None:
+        console.print(Text(f"\n{shortened(text, chars)}"))
+
+
+def _show_samples(ledger: Ledger, samples: Sequence[Sample], chars: int, *, as_json: bool) -> None:
+    from rich.text import Text
+
+    console = stdout_console()
+    if not samples and not as_json:
+        click.echo("No document fits.")
+    for sample, text in zip(samples, _texts(ledger, samples), strict=True):
+        if as_json:
+            record = {
+                "id": sample.id,
+                "files": sample.files,
+                "row": ledger.row_in_file(*sample.place),
+                "score": sample.score,
+            }
+            click.echo(json.dumps({**record, "text": text}, ensure_ascii=False))
+            continue
+        score = f"  score {sample.score:.7g}" if sample.score is not None else ""
+        where = f"{shown_paths(sample.files)}:{ledger.row_in_file(*sample.place)}"
+        console.print(Text.assemble((sample.id or "", "bold"), f"  {where}", (score, "yellow")))
+        console.print(Text(shortened(text, chars), "dim"))
+        console.print()
+
+
+def _texts(ledger: Ledger, wanted: Sequence[Receipt | Sample]) -> list[str]:
+    """Read documents again from their sources, each source once; where one is gone, say so in its place."""
+    from penstock.ledger.texts import read_texts
+
+    return read_texts(ledger, [one.place for one in wanted])
+
+
+def _show_overview(ledger: Ledger, *, as_json: bool) -> None:
+    from rich import box
+    from rich.table import Table
+
+    from penstock.ledger.overview import overview
+
+    seen = overview(ledger)
+    if as_json:
+        click.echo(json.dumps(asdict(seen), ensure_ascii=False))
+        return
+    console = stdout_console()
+    share = f" ({seen.kept / seen.documents:.1%})" if seen.documents else ""
+    console.print(f"{seen.documents:,} documents, {seen.kept:,} kept{share}", highlight=False)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table.add_column("stage")
+    for heading in ("asked", "failed", "dropped", "of all", "nobody else would"):
+        table.add_column(heading, justify="right")
+    for line in seen.stages:
+        of_all = f"{line.dropped / seen.documents:.1%}" if seen.documents else ""
+        table.add_row(line.stage, f"{line.asked:,}", f"{line.fails:,}", f"{line.dropped:,}", of_all, f"{line.alone:,}")
+    console.print(table)

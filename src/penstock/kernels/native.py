@@ -1,0 +1,89 @@
+"""How a function becomes machine code, and the few instructions that Numba has no name for."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# Its attributes come from the environment; the type checker cannot see them.
+_config: Any = numba.config
+
+
+def native(function: F) -> F:
+    """Compile a function when it is first called, keep the code on disk, and let other threads run meanwhile."""
+    _config.CACHE_DIR, before = _cache_folder(), _config.CACHE_DIR
+    try:
+        return cast(F, numba.njit(cache=True, nogil=True)(function))
+    finally:
+        _config.CACHE_DIR = before
+
+
+@cache
+def _cache_folder() -> str:
+    """Return a folder named after the source of all kernels.
+
+    Numba looks only at the file of a function to tell whether its code on disk is stale, and not at the files of the
+    functions that were compiled into it.
+    """
+    here = Path(__file__).parent
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(here.glob("*.py")))).hexdigest()[:16]
+    chosen: str = _config.CACHE_DIR
+    if chosen:
+        return str(Path(chosen) / digest)
+    # Where Python keeps its own; if nobody may write there, Numba knows a place in the home folder.
+    return str(here / "__pycache__" / digest) if os.access(here, os.W_OK) else ""
+
+
+def _load_u64(typing_context: Any, data: Any, index: Any) -> Any:  # noqa: ANN401 - Numba's own types
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        address = builder.gep(array.data, [arguments[1]])
+        word = builder.load(builder.bitcast(address, ir.IntType(64).as_pointer()))
+        word.align = 1
+        return word
+
+    return types.uint64(data, types.int64), generate
+
+
+def _byte_at(typing_context: Any, data: Any, index: Any) -> Any:  # noqa: ANN401
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        byte = builder.load(builder.gep(array.data, [arguments[1]]))
+        return builder.zext(byte, ir.IntType(64))
+
+    return types.int64(data, types.int64), generate
+
+
+def _trailing_zeros(typing_context: Any, value: Any) -> Any:  # noqa: ANN401
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+        return builder.cttz(arguments[0], cgutils.true_bit)
+
+    return types.int64(types.uint64), generate
+
+
+def _count_ones(typing_context: Any, value: Any) -> Any:  # noqa: ANN401
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.uint64), generate
+
+
+# Eight bytes from anywhere in a byte array. The caller sees to it that they lie inside.
+load_u64 = cast(Callable[[Any, int], np.uint64], intrinsic(_load_u64))
+# One byte, without the look at its sign that makes data[-1] work.
+byte_at = cast(Callable[[Any, int], int], intrinsic(_byte_at))
+# Of a value that is not 0.
+trailing_zeros = cast(Callable[[np.uint64], int], intrinsic(_trailing_zeros))
+count_ones = cast(Callable[[np.uint64], int], intrinsic(_count_ones))

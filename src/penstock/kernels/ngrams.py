@@ -1,0 +1,171 @@
+"""Repetition of n-grams of words.
+
+An n-gram that repeats contains an (n-1)-gram that repeats. So each length looks only at the places where the length
+before it found repetition at this place and at the next, which are soon few.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.kernels.native import byte_at, native
+from penstock.kernels.spans import Bytes, Hashes, Places, mix
+
+Counts = npt.NDArray[np.int32]
+
+_ZERO, _ONE = np.uint64(0), np.uint64(1)
+_HALF = np.uint64(32)
+_ODD = np.uint64(0xD6E8FEB86659FD93)
+
+
+@native
+def table_size(entries: int) -> int:
+    """Return the size of a hash table that is at most half full."""
+    size = 8
+    while size < 2 * entries:
+        size *= 2
+    return size
+
+
+@native
+def find_slot(keys: Hashes, size: int, key: np.uint64) -> int:
+    """Return where a hash is in a table, or the empty slot where it belongs."""
+    slot: Any = np.int64((key ^ (key >> _HALF)) & np.uint64(size - 1))
+    while keys[slot] != key and keys[slot] != _ZERO:
+        slot = (slot + 1) & (size - 1)
+    return slot
+
+
+@native
+def count_repetition(
+    data: Bytes,
+    borders: Places,
+    before: Places,
+    hashes: Hashes,
+    words: int,
+    characters: int,
+    top: Places,
+    duplicate: Places,
+    features: Places,
+    keys: Hashes,
+    counts: Counts,
+    slots: Places,
+    grams: Hashes,
+    places: Places,
+) -> None:
+    """Fill in the features of n-grams.
+
+    ``top[n]`` and ``duplicate[n]`` say in which feature the characters of the most frequent n-gram, and those in
+    repeated n-grams, are wanted; -1 where nobody asks. The last five arrays are room to work in.
+    """
+    longest = top.size - 1
+    for n in range(1, longest + 1):
+        if n > words:
+            # Too short to tell: all of it counts as repeated.
+            if top[n] >= 0:
+                features[top[n]] = characters
+            if duplicate[n] >= 0:
+                features[duplicate[n]] = characters
+    first = 1 if top[1] >= 0 or duplicate[1] >= 0 else min(2, longest)
+    candidates = max(words - first + 1, 0)
+    for i in range(candidates):
+        places[i] = i
+        grams[i] = hashes[i] if first == 1 else _longer(hashes[i], hashes[i + 1])
+    for n in range(first, min(longest, words) + 1):
+        wants_duplicates = duplicate[n] >= 0
+        most = 0
+        duplicated, last = 0, -n
+        size = table_size(candidates)
+        keys[:size] = 0
+        counts[:size] = 0
+        for k in range(candidates):
+            place = places[k]
+            slot = find_slot(keys, size, grams[k])
+            keys[slot] = grams[k]
+            seen = counts[slot] + 1
+            counts[slot] = seen
+            slots[k] = slot
+            most = max(most, seen)
+            if wants_duplicates and seen > 1:
+                overlap = max(n - (place - last), 0)
+                duplicated += before[place + n] - before[place + overlap] + min(n - overlap, n - 1)
+                last = place
+        if wants_duplicates:
+            features[duplicate[n]] = duplicated
+        if top[n] >= 0:
+            place = 0  # the first, where none repeats
+            for k in range(candidates):
+                if most > 1 and counts[slots[k]] == most:
+                    place = places[k]
+                    break
+            found = _occurrences(data, borders, hashes, words, place, n)
+            features[top[n]] = found * (before[place + n] - before[place] + n - 1)
+        left = 0
+        for k in range(candidates - 1):
+            place = places[k]
+            grams[left] = _longer(grams[k], hashes[min(place + n, words - 1)])
+            places[left] = place
+            # No branch: which way it goes cannot be foretold.
+            left += (places[k + 1] == place + 1) & (counts[slots[k]] > 1) & (counts[slots[k + 1]] > 1)
+        candidates = left
+
+
+@native
+def _longer(gram: np.uint64, word: np.uint64) -> np.uint64:
+    """Return the hash of an n-gram and one more word. The multiplication tells "a b" from "b a"."""
+    return mix(gram * _ODD, word) | _ONE
+
+
+@native
+def _occurrences(data: Bytes, borders: Places, hashes: Hashes, words: int, place: int, n: int) -> int:
+    """Return how often an n-gram, its words joined by single blanks, occurs in the text as ``str.replace`` finds it.
+
+    Its first word may be the end of a longer one, its last word the beginning.
+    """
+    head_start, head_end = borders[2 * place], borders[2 * place + 1]
+    tail_start, tail_end = borders[2 * (place + n - 1)], borders[2 * (place + n) - 1]
+    if n == 1:
+        return _occurrences_of_word(data, borders[0], borders[2 * words - 1], head_start, head_end)
+    head, tail = head_end - head_start, tail_end - tail_start
+    head_last, tail_first = byte_at(data, head_end - 1), byte_at(data, tail_start)
+    found, free_from = 0, 0
+    for i in range(words - n + 1):
+        at, last_start = borders[2 * i + 1], borders[2 * (i + n - 1)]
+        if (byte_at(data, at - 1) != head_last) | (byte_at(data, last_start) != tail_first):
+            continue
+        last_end = borders[2 * (i + n - 1) + 1]
+        if at - borders[2 * i] < head or last_end - last_start < tail or at - head < free_from:
+            continue
+        same = True
+        for j in range(i + 1, i + n):
+            gap = borders[2 * j - 1]
+            same &= borders[2 * j] == gap + 1 and byte_at(data, gap) == 0x20
+            same &= j == i + n - 1 or hashes[j] == hashes[place + j - i]
+        if same and _same(data, at - head, head_start, head) and _same(data, last_start, tail_start, tail):
+            found += 1
+            free_from = last_start + tail
+    return found
+
+
+@native
+def _occurrences_of_word(data: Bytes, start: int, end: int, word_start: int, word_end: int) -> int:
+    size = word_end - word_start
+    found, at = 0, start
+    while at + size <= end:
+        if byte_at(data, at) == byte_at(data, word_start) and _same(data, at, word_start, size):
+            found += 1
+            at += size
+        else:
+            at += 1
+    return found
+
+
+@native
+def _same(data: Bytes, one: int, other: int, size: int) -> bool:
+    for i in range(size):  # noqa: SIM110 - Numba has no all()
+        if byte_at(data, one + i) != byte_at(data, other + i):
+            return False
+    return True

@@ -1,0 +1,173 @@
+"""Decisions in memory: documents as rows, put together from what each pool of workers wrote about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.ledger.fragment import (
+    ASKED,
+    BLOCK,
+    BYTES,
+    DROPPED_BY,
+    FAILED,
+    ID,
+    ROW,
+    RULES_PER_WORD,
+    SCORE,
+    restored_scores,
+)
+
+if TYPE_CHECKING:
+    from penstock.ledger.reading import Piece
+
+Flags = npt.NDArray[np.bool_]
+KEPT = -1
+
+
+class Place(NamedTuple):
+    """Where a document stands in a ledger."""
+
+    block: str
+    row: int
+
+
+@dataclass
+class Decisions:
+    """What was decided of some documents."""
+
+    # Every rule that spoke, and for each document whether it was asked and whether it failed it.
+    rules: list[str]
+    asked: dict[str, Flags]
+    fails: dict[str, Flags]
+    # Every stage in order; for each document the number of the one that dropped it, or KEPT.
+    labels: list[str]
+    dropped: npt.NDArray[np.int16]
+    # The blocks, and for each document which one it is in and its row there.
+    blocks: list[str]
+    about: list[dict[str, Any]]
+    block: npt.NDArray[np.int32]
+    row: npt.NDArray[np.int64]
+    # Bytes of text; 0 where nobody looked.
+    sizes: npt.NDArray[np.int64]
+    # Where the documents of each piece stand here.
+    places: list[tuple[Piece, npt.NDArray[np.int64]]]
+
+    def __len__(self) -> int:
+        """How many documents."""
+        return len(self.row)
+
+    def scores(self, label: str) -> npt.NDArray[np.float64]:
+        """Return what a rule gave each document; not a number where it gave none."""
+        found = np.full(len(self), np.nan)
+        for piece, places in self.places:
+            if SCORE + label in piece.schema.names:
+                stored = piece.read([SCORE + label])[SCORE + label]
+                values = restored_scores(stored.to_numpy())
+                known = stored.is_valid().to_numpy()
+                found[places[known]] = values[known]
+        return found
+
+    def ids(self) -> pa.Array:
+        """Return the id of each document, null where it has none."""
+        found = np.full(len(self), None, object)
+        for piece, places in self.places:
+            ids = piece.read([ID])[ID]
+            if ids.null_count == 0 and len(self.places) == 1:
+                return ids.combine_chunks()
+            known = ids.is_valid().to_numpy()
+            found[places[known]] = ids.filter(ids.is_valid()).to_pylist()
+        return pa.array(found, pa.string())
+
+    def locate(self, document: int) -> tuple[Piece, int]:
+        """Return the piece that speaks of a document first, and where in it."""
+        for piece, places in self.places:
+            [found] = np.nonzero(places == document)
+            if len(found):
+                return piece, int(found[0])
+        raise IndexError(f"document {document} of {len(self)}")
+
+    def remade(self) -> Flags:
+        """Tell of which documents a stage made new ones: those go on under other names."""
+        by_block = np.array(["remade_by" in about for about in self.about], bool)
+        return by_block[self.block] & (self.dropped == KEPT) if len(self) else np.zeros(0, bool)
+
+
+def assemble(pieces: Sequence[Piece], labels: Sequence[str]) -> Decisions:
+    """Put together what pieces say, a later pool's word about a document beside an earlier one's."""
+    tables = [piece.read_facts() for piece in pieces]
+    blocks: dict[str, int] = {}
+    about: list[dict[str, Any]] = []
+    starts: list[int] = []
+    rows: list[npt.NDArray[np.int64]] = []
+    places: list[npt.NDArray[np.int64]] = []
+    total = 0
+    for piece, table in zip(pieces, tables, strict=True):
+        here = []
+        of_table = table[ROW].to_numpy()
+        for name, start, stop in _runs(table[BLOCK]):
+            if name not in blocks:
+                blocks[name] = len(blocks)
+                about.append(dict(piece.blocks[name]))
+                starts.append(total)
+                rows.append(of_table[start:stop])
+                total += stop - start
+            else:
+                about[blocks[name]].update(piece.blocks[name])
+            number = blocks[name]
+            here.append(starts[number] + _find(rows[number], of_table[start:stop]))
+        places.append(np.concatenate(here) if here else np.empty(0, np.int64))
+    lengths = np.array([len(part) for part in rows], np.int64)
+    rules = list(dict.fromkeys(label for piece in pieces for label in piece.rules))
+    made = Decisions(
+        rules=rules,
+        asked={label: np.zeros(total, bool) for label in rules},
+        fails={label: np.zeros(total, bool) for label in rules},
+        labels=list(labels),
+        dropped=np.full(total, KEPT, np.int16),
+        blocks=list(blocks),
+        about=about,
+        block=np.repeat(np.arange(len(rows), dtype=np.int32), lengths),
+        row=np.concatenate(rows) if rows else np.empty(0, np.int64),
+        sizes=np.zeros(total, np.int64),
+        places=list(zip(pieces, places, strict=True)),
+    )
+    for piece, table, where in zip(pieces, tables, places, strict=True):
+        _fill(made, piece, table, where)
+    return made
+
+
+def _fill(made: Decisions, piece: Piece, table: pa.Table, where: npt.NDArray[np.int64]) -> None:
+    for number, label in enumerate(piece.rules):
+        word, bit = divmod(number, RULES_PER_WORD)
+        for name, flags in ((ASKED, made.asked[label]), (FAILED, made.fails[label])):
+            flags[where] |= (table[f"{name}{word}"].to_numpy() >> bit) & 1 == 1
+    sizes = pc.fill_null(table[BYTES], 0).to_numpy()
+    made.sizes[where] = np.maximum(made.sizes[where], sizes)
+    codes = pc.fill_null(pc.index_in(table[DROPPED_BY], value_set=pa.array(made.labels)), KEPT).to_numpy()
+    made.dropped[where] = np.maximum(made.dropped[where], codes)
+
+
+def _runs(names: pa.ChunkedArray) -> Iterator[tuple[str, int, int]]:
+    """Yield each block of a table with its first row and the one after its last."""
+    if not len(names):
+        return
+    runs = pc.run_end_encode(names.combine_chunks())
+    start = 0
+    for name, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+        yield name, start, end
+        start = end
+
+
+def _find(rows: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    if rows is wanted or np.array_equal(rows, wanted):
+        return np.arange(len(rows))
+    order = np.argsort(rows, kind="stable")
+    found: npt.NDArray[np.int64] = order[np.searchsorted(rows, wanted, sorter=order)]
+    return found

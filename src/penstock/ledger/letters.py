@@ -1,0 +1,45 @@
+"""What a run had to set aside, looked up for one document or one line of a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from penstock.errors import InputError
+from penstock.ledger.receipts import Receipt
+from penstock.storage.filesystem import open_input
+
+
+def dead_letters(run_folder: str) -> Iterator[dict[str, Any]]:
+    """Yield the records that were set aside."""
+    try:
+        with open_input(f"{run_folder}/dead_letters.jsonl") as stream:
+            yield from map(json.loads, stream)
+    except InputError:
+        return  # nothing was
+
+
+def letters_at(run_folder: str, wanted: str) -> list[dict[str, Any]]:
+    """Return what was set aside at ``file:line``; the file may be named by the end of its path."""
+    file, _, number = wanted.rpartition(":")
+    if not file or not number.isdecimal():
+        return []
+    return [
+        letter
+        for letter in dead_letters(run_folder)
+        if letter["position"] == int(number)
+        and not letter["failed"]
+        and (letter["source"] == file or letter["source"].endswith(f"/{file}"))
+    ]
+
+
+def failure_of(run_folder: str, receipt: Receipt) -> dict[str, Any] | None:
+    """Return the failure a receipt speaks of, if it can be told from others of the same task."""
+    stage = next((line.stage for line in receipt.lines if line.verdict == "failed"), None)
+    if stage is None:
+        return None
+    task = receipt.place.block.partition("@")[0]
+    letters = [letter for letter in dead_letters(run_folder) if letter["failed"] and letter["task_id"].startswith(task)]
+    named = [letter for letter in letters if receipt.id is not None and json.dumps(receipt.id) in letter["excerpt"]]
+    return next(iter(named or (letters if len(letters) == 1 else [])), None)

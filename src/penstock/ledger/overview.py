@@ -1,0 +1,56 @@
+"""What each stage of a run dropped, counted from its ledger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from penstock.ledger.decisions import KEPT
+from penstock.ledger.reading import Ledger
+
+
+@dataclass
+class StageTotals:
+    """What one rule did in all."""
+
+    stage: str
+    # Documents it scored, those it found wanting, and those that it dropped because nobody had before it.
+    asked: int = 0
+    fails: int = 0
+    dropped: int = 0
+    # Of the documents it dropped, those that no other rule that was asked would have dropped.
+    alone: int = 0
+
+
+@dataclass
+class Overview:
+    """The totals of a run."""
+
+    documents: int = 0
+    kept: int = 0
+    stages: list[StageTotals] = field(default_factory=list)
+
+
+def overview(ledger: Ledger) -> Overview:
+    """Count what every stage did."""
+    seen = Overview()
+    totals: dict[str, StageTotals] = {}
+    for decisions in ledger.shards():
+        seen.documents += len(decisions)
+        seen.kept += int(((decisions.dropped == KEPT) & ~decisions.remade()).sum())
+        failing = np.zeros(len(decisions), np.int32)
+        for rule in decisions.rules:
+            failing += decisions.fails[rule]
+        by_number = np.bincount(decisions.dropped[decisions.dropped >= 0], minlength=len(decisions.labels))
+        for rule in decisions.rules:
+            total = totals.setdefault(rule, StageTotals(rule))
+            total.asked += int(decisions.asked[rule].sum())
+            total.fails += int(decisions.fails[rule].sum())
+            total.alone += int((decisions.fails[rule] & (failing == 1)).sum())
+        for label, count in zip(decisions.labels, by_number.tolist(), strict=True):
+            if count or label in totals:
+                totals.setdefault(label, StageTotals(label)).dropped += count
+    order = {label: number for number, label in enumerate(ledger.rules.labels)}
+    seen.stages = sorted(totals.values(), key=lambda total: order.get(total.stage.split("/")[0], len(order)))
+    return seen

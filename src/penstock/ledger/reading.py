@@ -1,0 +1,124 @@
+"""Opening the ledger of a run that is over: which pieces there are, what each is about, and all of it in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.errors import InputError
+from penstock.ledger.decisions import Decisions, assemble
+from penstock.ledger.fragment import ARROW, ID, PARQUET, SCORE, describe, read_arrow
+from penstock.ledger.keeping import FOLDER_NAME
+from penstock.ledger.rules import FILE_NAME, Rules, read_rules
+from penstock.storage.filesystem import filesystem_of, open_input
+from penstock.storage.run_folder import FOLDER_NAME as RUN_FOLDER
+
+
+class Piece:
+    """One file of a ledger."""
+
+    def __init__(self, path: str) -> None:
+        filesystem, name = filesystem_of(path)
+        self._table: pa.Table | None = None
+        if path.endswith(ARROW):  # of a run that was stopped, or is not over
+            with open_input(path) as stream:
+                self._table = read_arrow(stream)
+            self.schema: pa.Schema = self._table.schema
+            self.num_rows = int(self._table.num_rows)
+        else:
+            import pyarrow.parquet as pq
+
+            self._file = pq.ParquetFile(name, filesystem=filesystem)
+            self.schema = self._file.schema_arrow
+            self.num_rows = int(self._file.metadata.num_rows)
+        described = describe(self.schema)
+        # Rules in the order of their bits, each with its parameters; blocks with where they come from.
+        self.rules: dict[str, dict[str, Any]] = described["rules"]
+        self.blocks: dict[str, dict[str, Any]] = described["blocks"]
+
+    @property
+    def pool(self) -> int:
+        """Which pool of workers wrote it."""
+        return min((int(about["pool"]) for about in self.blocks.values()), default=0)
+
+    def read(self, columns: list[str]) -> pa.Table:
+        """Read some columns; those it does not have are left out."""
+        there = [name for name in columns if name in self.schema.names]
+        return self._table.select(there) if self._table is not None else self._file.read(columns=there)
+
+    def read_facts(self) -> pa.Table:
+        """Read everything but ids and scores, which are read when somebody asks for them."""
+        return self.read([name for name in self.schema.names if not name.startswith(SCORE) and name != ID])
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """All that a run has written down about its decisions."""
+
+    run_folder: str
+    folder: str
+    rules: Rules
+
+    @cached_property
+    def pieces(self) -> list[Piece]:
+        """Return every file, in the order in which documents went through the pools."""
+        filesystem, name = filesystem_of(self.folder)
+        paths = sorted(path for path in filesystem.ls(name, detail=False) if path.endswith((PARQUET, ARROW)))
+        pieces = [Piece(filesystem.unstrip_protocol(path)) for path in paths]
+        return sorted(pieces, key=lambda piece: piece.pool)
+
+    def row_in_file(self, block: str, row: int) -> int:
+        """Return the row counted from the beginning of the file, of which a block may be only a part."""
+        return self._rows_before.get(block, 0) + row
+
+    @cached_property
+    def _rows_before(self) -> dict[str, int]:
+        """Return for each block from a part of a file how many documents the parts before it have."""
+        parts: dict[str, dict[int, int]] = {}
+        begins: dict[str, tuple[str, int]] = {}
+        for piece in self.pieces:
+            for name, about in piece.blocks.items():
+                part = about.get("read", {}).get("reader_config", {}).get("part")
+                if part is not None:
+                    file, start = about["files"][0], int(part[0])
+                    begins[name] = file, start
+                    counts = parts.setdefault(file, {})
+                    counts[start] = counts.get(start, 0) + int(about["count"])
+        return {
+            name: sum(count for other, count in parts[file].items() if other < start)
+            for name, (file, start) in begins.items()
+        }
+
+    def shards(self) -> Iterator[Decisions]:
+        """Give out the decisions in parts that hold all there is about their documents, each small if possible."""
+        one_by_one = len({piece.pool for piece in self.pieces}) <= 1
+        for group in [[piece] for piece in self.pieces] if one_by_one else [self.pieces]:
+            yield assemble(group, self.rules.labels)
+
+    def rule_labels(self) -> list[str]:
+        """Return the rules that decided something, in order."""
+        named = dict.fromkeys(label for piece in self.pieces for label in piece.rules)
+        order = {label: number for number, label in enumerate(self.rules.labels)}
+        return sorted(named, key=lambda label: order.get(label.split("/")[0], len(order)))
+
+
+def find_ledger(run: str) -> Ledger:
+    """Open the ledger of a run, given its output folder, its run folder or the ledger itself."""
+    given = run.rstrip("/")
+    for run_folder in (f"{given}/{RUN_FOLDER}", given, given.rpartition("/")[0]):
+        folder = f"{run_folder}/{FOLDER_NAME}"
+        filesystem, name = filesystem_of(f"{folder}/{FILE_NAME}")
+        if run_folder and filesystem.exists(name):
+            return Ledger(run_folder, folder, read_rules(folder))
+    filesystem, name = filesystem_of(given)
+    if not filesystem.exists(name):
+        raise InputError(f"{run}: there is no such folder. Give the output folder of a run.")
+    if filesystem.exists(f"{name}/{RUN_FOLDER}"):
+        raise InputError(f"{run}: this run kept no ledger. Run it again without --no-ledger (ledger=False).")
+    raise InputError(
+        f"{run}: no run has written here: there is no {RUN_FOLDER} in it. Give the output folder of a run."
+    )

@@ -1,0 +1,197 @@
+"""The receipt of a document: what every stage said of it, where it came from, where it went."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.errors import InputError
+from penstock.ledger.decisions import Decisions, Place, assemble
+from penstock.ledger.fragment import BLOCK, ID, ROW
+from penstock.ledger.reading import Ledger, Piece
+from penstock.ledger.texts import is_called, rows_before
+from penstock.ledger.thresholds import shown_parameters
+
+_SHOWN_IDS = 3
+_COMPARED_IDS = 200_000
+
+
+@dataclass(frozen=True)
+class Line:
+    """What one stage had to say."""
+
+    stage: str
+    score: float | None
+    threshold: dict[str, Any]
+    # "kept", "dropped", "would drop" and "would keep" (somebody else had dropped it already),
+    # "not asked", "failed", "read", "passed" (it is no filter).
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """All that is known of one document."""
+
+    id: str | None
+    files: list[str]
+    row: int
+    bytes: int
+    kept: bool
+    dropped_by: str | None
+    written_to: list[str]
+    lines: list[Line]
+    # Sentences on what cannot be known or was out of the ordinary.
+    remarks: list[str]
+    place: Place
+
+
+def find_document(ledger: Ledger, wanted: str) -> list[Place]:
+    """Return the documents with an id, or the one at ``file:row``; an error with near matches if there is none."""
+    places = list(dict.fromkeys([*_by_id(ledger, wanted), *_by_row(ledger, wanted)]))
+    if not places:
+        raise InputError(_not_found(ledger, wanted))
+    return places
+
+
+def receipt_of(ledger: Ledger, place: Place) -> Receipt:
+    """Put together what is known of a document."""
+    decisions = assemble([piece for piece in ledger.pieces if place.block in piece.blocks], ledger.rules.labels)
+    number = decisions.blocks.index(place.block)
+    [at] = np.flatnonzero((decisions.block == number) & (decisions.row == place.row))
+    about = decisions.about[number]
+    dropped = int(decisions.dropped[at])
+    dropped_by = decisions.labels[dropped] if dropped >= 0 else None
+    failed_at = next((label for label, rows in about.get("failed", {}).items() if place.row in rows), None)
+    written = [
+        file
+        for entry in about.get("written", ())
+        if dropped_by is None and place.row in entry.get("rows", [place.row])
+        for file in _resolved(ledger, entry["files"])
+    ]
+    return Receipt(
+        id=decisions.ids()[int(at)].as_py(),
+        files=list(about.get("files", [])),
+        row=ledger.row_in_file(place.block, place.row),
+        bytes=int(decisions.sizes[at]),
+        kept=dropped_by is None and "remade_by" not in about,
+        dropped_by=dropped_by,
+        written_to=written,
+        lines=list(_lines(ledger, decisions, int(at), dropped_by, failed_at, about)),
+        remarks=list(_remarks(about, dropped_by, failed_at)),
+        place=place,
+    )
+
+
+def _resolved(ledger: Ledger, files: list[str]) -> list[str]:
+    """Return where output files are: those named without a folder lie beside the run folder."""
+    beside = ledger.run_folder.rpartition("/")[0]
+    return [file if "/" in file else f"{beside}/{file}" if beside else file for file in files]
+
+
+def _lines(
+    ledger: Ledger, decisions: Decisions, at: int, dropped_by: str | None, failed_at: str | None, about: dict[str, Any]
+) -> Iterator[Line]:
+    recorded = {label: parameters for piece in ledger.pieces for label, parameters in piece.rules.items()}
+    labels = ledger.rules.labels
+    end = dropped_by or about.get("remade_by")
+    read_by = about.get("read", {}).get("by")
+    first = labels.index(about["made_by"]) + 1 if "made_by" in about else labels.index(read_by) if read_by else 0
+    for number, label in enumerate(labels[first:], start=first):
+        is_over = end is not None and number > labels.index(end)
+        rules = [rule for rule in decisions.rules if rule == label or rule.startswith(f"{label}/")]
+        if label == failed_at:
+            yield Line(label, None, {}, "failed")
+        elif not rules or (label == dropped_by and not any(decisions.fails[rule][at] for rule in rules)):
+            if label == dropped_by:
+                yield Line(label, None, {}, "dropped")
+            elif not is_over:
+                yield Line(label, None, {}, "read" if label == read_by else "passed")
+        for rule in rules:
+            score = float(decisions.scores(rule)[at])
+            threshold = shown_parameters(ledger.rules[label], recorded.get(rule, {}))
+            if not decisions.asked[rule][at]:
+                verdict = "not asked"
+            elif not decisions.fails[rule][at]:
+                verdict = "kept" if not is_over else "would keep"
+            else:
+                verdict = "dropped" if label == dropped_by else "would drop"
+            yield Line(rule, None if np.isnan(score) else score, threshold, verdict)
+
+
+def _remarks(about: dict[str, Any], dropped_by: str | None, failed_at: str | None) -> Iterator[str]:
+    if len(about.get("files", ())) > 1:
+        yield f"the {len(about['files'])} files were read together; the row is counted through all of them"
+    if failed_at is not None:
+        yield f"stage '{failed_at}' failed on it; the error is in dead_letters.jsonl"
+    if "made_by" in about:
+        yield (
+            f"stage '{about['made_by']}' made it; what it was made from cannot be told, so this begins there"
+            + (f" (documents of {about['from_block']})" if about.get("from_block") else "")
+        )
+    if dropped_by is None and "remade_by" in about:
+        yield f"from here on it cannot be followed: stage '{about['remade_by']}' made something new of it"
+
+
+# -- finding ---------------------------------------------------------------------------------------------------
+
+
+def _by_id(ledger: Ledger, wanted: str) -> Iterator[Place]:
+    for piece in ledger.pieces:
+        ids = piece.read([ID])[ID]
+        hits = np.flatnonzero(pc.fill_null(pc.equal(ids, wanted), False).to_numpy())
+        if len(hits):
+            where = piece.read([BLOCK, ROW]).take(pa.array(hits))
+            yield from map(Place, where[BLOCK].to_pylist(), where[ROW].to_pylist())
+
+
+def _by_row(ledger: Ledger, wanted: str) -> Iterator[Place]:
+    """Find ``crawl/a.jsonl:17``: the file may be named by the end of its path."""
+    file, _, number = wanted.rpartition(":")
+    if not file or not number.isdecimal():
+        return
+    for piece in ledger.pieces:
+        named = [block for block, about in piece.blocks.items() if _is_from(about, file)]
+        if named:
+            table = piece.read([BLOCK, ROW])
+            table = table.filter(pc.is_in(table[BLOCK], value_set=pa.array(named)))
+            # Rows count from the beginning of a part, where a file was read in parts.
+            for name in named:
+                before = rows_before(ledger.rules, piece.blocks[name], file)
+                row = int(number) - ledger.row_in_file(name, 0) + before
+                hit = pc.and_(pc.equal(table[BLOCK], name), pc.equal(table[ROW], row))
+                if row >= 0 and pc.any(hit).as_py():
+                    yield Place(name, row)
+
+
+def _is_from(about: dict[str, Any], file: str) -> bool:
+    return "made_by" not in about and any(is_called(path, file) for path in about.get("files", ()))
+
+
+def _not_found(ledger: Ledger, wanted: str) -> str:
+    ids = list(islice(_some_ids(ledger.pieces), _COMPARED_IDS))
+    files = sorted(
+        {file for piece in ledger.pieces for about in piece.blocks.values() for file in about.get("files", ())}
+    )
+    near = difflib.get_close_matches(wanted, ids[:20_000], n=_SHOWN_IDS) or [i for i in ids if wanted in i][:_SHOWN_IDS]
+    look = ", ".join(repr(given) for given in ids[:_SHOWN_IDS])
+    lines = [f"{ledger.run_folder}: no document '{wanted}' in the ledger of this run."]
+    if near:
+        lines.append(f"Near: {', '.join(repr(given) for given in near)}.")
+    lines.append(
+        f"Ids look like {look}." if ids else f"Documents have no id here (no {' or '.join(ledger.rules.id_fields)})."
+    )
+    if files:
+        lines.append(f"A document can also be named by file and row, counted from 0: {files[0]}:0")
+    return " ".join(lines)
+
+
+def _some_ids(pieces: list[Piece]) -> Iterator[str]:
+    for piece in pieces:
+        yield from piece.read([ID])[ID].drop_null().slice(0, _COMPARED_IDS).to_pylist()

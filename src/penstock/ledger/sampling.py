@@ -1,0 +1,125 @@
+"""Documents drawn from a ledger: the same ones every time, spread over the whole run."""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.errors import InputError, suggestion
+from penstock.ledger.decisions import KEPT, Decisions, Flags, Place
+from penstock.ledger.fragment import ID
+from penstock.ledger.reading import Ledger, Piece
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One document that was drawn."""
+
+    place: Place
+    id: str | None
+    score: float | None
+    files: list[str]
+    bytes: int
+
+
+class Drawn(NamedTuple):
+    """A document that may be among the first: by distance, then by chance."""
+
+    distance: float
+    chance: int
+    place: Place
+    score: float | None
+    files: list[str]
+    bytes: int
+    # Where its id is to be found, if it comes to that.
+    piece: Piece
+    position: int
+
+
+def dropped_sample(ledger: Ledger, rule: str, count: int, near: float | None = None) -> list[Sample]:
+    """Return documents that a stage dropped; with ``near`` those whose score is closest to what it keeps."""
+    labels = ledger.rules.labels
+    if rule not in labels:
+        dropping = [label for label in labels if label in ledger.rule_labels()] or labels
+        raise InputError(f"no stage '{rule}' in this run; it has {', '.join(dropping)}.{suggestion(rule, labels)}")
+    number = labels.index(rule)
+    bounds = _kept_scores(ledger, rule) if near is not None else None
+    drawn: list[Drawn] = []
+    for decisions in ledger.shards():
+        chosen = decisions.dropped == number
+        scores = decisions.scores(rule)
+        distance = np.zeros(len(decisions))
+        if bounds is not None and near is not None:
+            distance = np.maximum(np.maximum(bounds[0] - scores, scores - bounds[1]), 0)
+            chosen &= distance <= near
+        drawn += draw(decisions, chosen, count, distance, scores)
+    return first_drawn(drawn, count)
+
+
+def kept_sample(ledger: Ledger, count: int) -> list[Sample]:
+    """Return documents that nobody dropped."""
+    drawn = [
+        one
+        for decisions in ledger.shards()
+        for one in draw(decisions, (decisions.dropped == KEPT) & ~decisions.remade(), count)
+    ]
+    return first_drawn(drawn, count)
+
+
+def first_drawn(drawn: Sequence[Drawn], count: int) -> list[Sample]:
+    """Return those that come first of what was drawn in several places."""
+    chosen = heapq.nsmallest(count, drawn, key=lambda one: (one.distance, one.chance))
+    ids = [one.piece.read([ID])[ID][one.position].as_py() for one in chosen]
+    return [Sample(one.place, name, one.score, one.files, one.bytes) for one, name in zip(chosen, ids, strict=True)]
+
+
+def draw(
+    decisions: Decisions,
+    chosen: Flags,
+    count: int,
+    distance: npt.NDArray[np.float64] | None = None,
+    scores: npt.NDArray[np.float64] | None = None,
+) -> list[Drawn]:
+    """Return the chosen documents that come first by distance, then by chance."""
+    candidates = np.flatnonzero(chosen)
+    if not len(candidates):
+        return []
+    chance = _chance(decisions, candidates)
+    far = distance[candidates] if distance is not None else np.zeros(len(candidates))
+    order = np.lexsort((chance, far))[:count]
+    drawn = []
+    for at, key, gap in zip(candidates[order].tolist(), chance[order].tolist(), far[order].tolist(), strict=True):
+        about = decisions.about[decisions.block[at]]
+        score = float(scores[at]) if scores is not None and not np.isnan(scores[at]) else None
+        place = Place(decisions.blocks[decisions.block[at]], int(decisions.row[at]))
+        piece, position = decisions.locate(at)
+        drawn.append(Drawn(gap, key, place, score, about.get("files", []), int(decisions.sizes[at]), piece, position))
+    return drawn
+
+
+def _chance(decisions: Decisions, candidates: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+    """Return a number for each document that looks random, and follows from its block and row."""
+    seeds = [int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest()) for name in decisions.blocks]
+    mixed = np.array(seeds, np.uint64)[decisions.block[candidates]] + decisions.row[candidates].astype(np.uint64)
+    # The finalizer of splitmix64.
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+def _kept_scores(ledger: Ledger, rule: str) -> tuple[float, float]:
+    """Return the lowest and the highest score that a rule kept."""
+    low, high = np.inf, -np.inf
+    for decisions in ledger.shards():
+        if rule in decisions.asked:
+            scores = decisions.scores(rule)[decisions.asked[rule] & ~decisions.fails[rule]]
+            scores = scores[~np.isnan(scores)]
+            if len(scores):
+                low, high = min(low, scores.min()), max(high, scores.max())
+    return float(low), float(high)

@@ -1,0 +1,89 @@
+"""Documents read once more from where they came, by the very stage that read them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from penstock.core.documents import DocumentBatch
+from penstock.core.files import FileGroupTask
+from penstock.errors import PenstockError
+from penstock.ledger.decisions import Place
+from penstock.ledger.reading import Ledger
+from penstock.ledger.rules import Rules
+from penstock.ledger.thresholds import load_decider
+
+# A document as its reader gives it, or the reason why there is none.
+Found = dict[str, Any] | str
+
+
+def read_again(rules: Rules, about: dict[str, Any], rows: Iterable[int]) -> dict[int, Found]:
+    """Return some documents of a block, or say of each why it cannot be had."""
+    wanted = sorted(set(rows))
+    if "made_by" in about:
+        return dict.fromkeys(wanted, f"was made by stage '{about['made_by']}' and is in no source file")
+    if "read" not in about:
+        return dict.fromkeys(wanted, "came from no file")
+    try:
+        found = _find(rules, about["read"], wanted)
+    except (PenstockError, OSError, TypeError, ValueError) as error:
+        return dict.fromkeys(wanted, f"cannot be read again: {error}")
+    return {row: found.get(row, "is no longer there: the file has changed since") for row in wanted}
+
+
+def rows_before(rules: Rules, about: dict[str, Any], file: str) -> int:
+    """Return how many documents of a block come from the files read before this one, by counting them again."""
+    files = about.get("read", {}).get("data", [])
+    earlier = files[: next((n for n, path in enumerate(files) if is_called(path, file)), 0)]
+    return sum(batch.num_items for path in earlier for batch in _batches(rules, {**about["read"], "data": [path]}))
+
+
+def is_called(path: str, name: str) -> bool:
+    """Tell whether a file is meant, which may be named by the end of its path."""
+    return path == name or path.endswith(f"/{name}")
+
+
+def _find(rules: Rules, read: dict[str, Any], wanted: list[int]) -> dict[int, Found]:
+    found: dict[int, Found] = {}
+    for batch in _batches(rules, read):
+        rows = batch.source_rows if batch.source_rows is not None else np.arange(batch.num_items)
+        here = np.flatnonzero(np.isin(rows, wanted))
+        documents = batch.select(here).to_pyarrow().to_pylist()
+        found.update(zip(rows[here].tolist(), documents, strict=True))
+        if len(found) == len(wanted):
+            break
+    return found
+
+
+def _batches(rules: Rules, read: dict[str, Any]) -> Iterator[DocumentBatch]:
+    task = FileGroupTask(
+        read["dataset_name"], list(read["data"]), _metadata=read["metadata"], reader_config=read["reader_config"]
+    )
+    task.task_id = read["task_id"]
+    stage = next(stage for stage in rules.stages if stage.label == read["by"])
+    reader = load_decider(stage)
+    taken = inspect.signature(reader).parameters
+    made: Any = reader(**{key: value for key, value in stage.parameters.items() if key in taken})
+    given = made.process(task)
+    pieces = [given] if given is None or isinstance(given, DocumentBatch) else given
+    yield from (piece for piece in pieces if isinstance(piece, DocumentBatch))
+
+
+def read_texts(ledger: Ledger, places: Sequence[Place]) -> list[str]:
+    """Return the texts of some documents, in order; each source is read once, and what is gone is said in its place."""
+    about = {name: info for piece in reversed(ledger.pieces) for name, info in piece.blocks.items() if "files" in info}
+    rows: dict[str, list[int]] = {}
+    for place in places:
+        rows.setdefault(place.block, []).append(place.row)
+    found = {name: read_again(ledger.rules, about.get(name, {}), wanted) for name, wanted in rows.items()}
+    return [_text(found[place.block][place.row], ledger.rules) for place in places]
+
+
+def _text(document: Found, rules: Rules) -> str:
+    if isinstance(document, str):
+        return f"(its text {document})"
+    field = next((stage.text_field for stage in rules.stages if stage.text_field in document), None)
+    return str(document[field]) if field is not None else str(document)

@@ -1,0 +1,202 @@
+"""Other thresholds tried on stored scores: how many documents and bytes would be kept, and which would change sides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import yaml
+
+from penstock.errors import InputError, suggestion
+from penstock.ledger.decisions import KEPT, Decisions, Flags
+from penstock.ledger.fragment import DROPPED_BY, SCORE
+from penstock.ledger.reading import Ledger
+from penstock.ledger.rules import StageRule
+from penstock.ledger.sampling import Drawn, Sample, draw, first_drawn
+from penstock.ledger.thresholds import load_decider, threshold_names, verdicts_with
+
+# What becomes of a document: the number of the stage that drops it, or one of these.
+_UNKNOWN = -2
+# With more files than that, folders are shown.
+_MOST_FILES = 20
+# A filter of whose verdicts fewer can be had again from the scores decides by more than the score.
+_TRUSTWORTHY = 0.999
+
+Changes = dict[str, dict[str, Any]]
+Fates = npt.NDArray[np.int16]
+
+
+@dataclass
+class Tally:
+    """Documents and bytes, as it was and as it would be."""
+
+    documents: int = 0
+    bytes: int = 0
+    kept: int = 0
+    kept_bytes: int = 0
+    would_keep: int = 0
+    would_keep_bytes: int = 0
+    # Somebody who would have to be asked now was not asked then.
+    unknown: int = 0
+    unknown_bytes: int = 0
+
+    def add(self, sizes: npt.NDArray[np.int64], before: Flags, after: Flags, unknown: Flags) -> None:
+        """Count some documents."""
+        self.documents += len(sizes)
+        self.bytes += int(sizes.sum())
+        self.kept += int(before.sum())
+        self.kept_bytes += int(sizes[before].sum())
+        self.would_keep += int(after.sum())
+        self.would_keep_bytes += int(sizes[after].sum())
+        self.unknown += int(unknown.sum())
+        self.unknown_bytes += int(sizes[unknown].sum())
+
+
+@dataclass
+class Outcome:
+    """What would be different."""
+
+    total: Tally = field(default_factory=Tally)
+    sources: dict[str, Tally] = field(default_factory=dict)
+    # For each stage what it dropped, and what it would drop.
+    dropped: dict[str, tuple[int, int]] = field(default_factory=dict)
+    now_kept: list[Sample] = field(default_factory=list)
+    now_dropped: list[Sample] = field(default_factory=list)
+
+
+def parse_changes(ledger: Ledger, assignments: Sequence[str]) -> Changes:
+    """Read ``word_count.min_words=80`` and the like; every mistake names what there is instead."""
+    changes: Changes = {}
+    for assignment in assignments:
+        target, equals, value = assignment.partition("=")
+        label, dot, parameter = target.rpartition(".")
+        if not equals or not dot:
+            raise InputError(f"'{assignment}': expected FILTER.PARAMETER=VALUE, such as word_count.min_words=80.")
+        _check(ledger, label, parameter)
+        changes.setdefault(label, {})[parameter] = yaml.safe_load(value)
+    return changes
+
+
+def _check(ledger: Ledger, label: str, parameter: str) -> None:
+    labels = ledger.rule_labels()
+    if label not in labels:
+        raise InputError(f"no filter '{label}' in this run; it has {', '.join(labels)}.{suggestion(label, labels)}")
+    if not any(SCORE + label in piece.schema.names for piece in ledger.pieces) or label not in ledger.rules:
+        raise InputError(f"'{label}' keeps no score that could be judged anew. Run again with another {parameter}.")
+    rule = ledger.rules[label]
+    if parameter not in rule.parameters:
+        known = list(rule.parameters)
+        raise InputError(f"'{label}' has no '{parameter}'; it has {', '.join(known)}.{suggestion(parameter, known)}")
+    thresholds = threshold_names(load_decider(rule))
+    if parameter not in thresholds:
+        others = f" Its thresholds are {', '.join(thresholds)}." if thresholds else ""
+        raise InputError(f"'{label}.{parameter}' changes the score itself, so only another run can tell.{others}")
+
+
+def what_if(ledger: Ledger, changes: Mapping[str, Mapping[str, Any]], examples: int = 3) -> Outcome:
+    """Return what other thresholds would have come to."""
+    silent = _silent_stages(ledger)
+    name_of = _source_names(ledger)
+    outcome = Outcome()
+    now_kept: list[Drawn] = []
+    now_dropped: list[Drawn] = []
+    counts = np.zeros((2, len(ledger.rules.labels)), np.int64)
+    for decisions in ledger.shards():
+        fates = _fates(ledger, decisions, changes, silent)
+        finished = ~decisions.remade()
+        before, after = (decisions.dropped == KEPT) & finished, (fates == KEPT) & finished
+        unknown = fates == _UNKNOWN
+        outcome.total.add(decisions.sizes, before, after, unknown)
+        names = [name_of(about) for about in decisions.about]
+        distinct = sorted(set(names))
+        codes = np.array([distinct.index(name) for name in names], np.int64)[decisions.block]
+        for code, name in enumerate(distinct):
+            here = slice(None) if len(distinct) == 1 else codes == code
+            tally = outcome.sources.setdefault(name, Tally())
+            tally.add(decisions.sizes[here], before[here], after[here], unknown[here])
+        size = len(decisions.labels)
+        counts += [np.bincount(given[given >= 0], minlength=size) for given in (decisions.dropped, fates)]
+        now_kept += draw(decisions, after & ~before, examples)
+        now_dropped += draw(decisions, before & (fates >= 0), examples)
+    totals = zip(ledger.rules.labels, counts.T.tolist(), strict=True)
+    outcome.dropped = {label: (was, would) for label, (was, would) in totals if was or would}
+    outcome.now_kept, outcome.now_dropped = first_drawn(now_kept, examples), first_drawn(now_dropped, examples)
+    return outcome
+
+
+def _fates(ledger: Ledger, decisions: Decisions, changes: Mapping[str, Mapping[str, Any]], silent: set[str]) -> Fates:
+    """Send every document through the stages again, in order, with what is known of it."""
+    fates: Fates = np.full(len(decisions), KEPT, np.int16)
+    alive = np.ones(len(decisions), bool)
+    doubtful = np.zeros(len(decisions), bool)
+    first_change = min((decisions.labels.index(label) for label in changes), default=len(decisions.labels))
+    for number, label in enumerate(decisions.labels):
+        rules = [rule for rule in decisions.rules if _belongs(rule, label)]
+        dropped_here = decisions.dropped == number
+        if number < first_change or (not rules and label not in silent):
+            gone = alive & dropped_here
+        else:
+            fails, asked = dropped_here.copy(), np.ones(len(decisions), bool)
+            for rule in rules:
+                asked &= decisions.asked[rule]
+                fails |= decisions.fails[rule]
+            if label in changes:
+                scores = decisions.scores(label)
+                asked &= ~np.isnan(scores) & _reproduced(ledger.rules[label], decisions, scores)
+                fails = ~verdicts_with(ledger.rules[label], changes[label], scores)
+            if label in silent:
+                # Of a document that never came this far nobody knows what the stage would have done.
+                asked &= (decisions.dropped == KEPT) | (decisions.dropped >= number)
+            gone = alive & asked & fails
+            # Somebody further on may have dropped it for certain all the same.
+            doubtful |= alive & ~asked
+        fates[gone] = number
+        alive &= ~gone
+    fates[alive & doubtful] = _UNKNOWN
+    return fates
+
+
+def _reproduced(rule: StageRule, decisions: Decisions, scores: npt.NDArray[np.float64]) -> Flags:
+    """Tell for which documents the stored score gives back the stored verdict; where it hardly does, refuse."""
+    same: Flags = verdicts_with(rule, {}, scores) != decisions.fails[rule.label]
+    asked = decisions.asked[rule.label] & ~np.isnan(scores)
+    share = float(same[asked].mean()) if asked.any() else 1.0
+    if share < _TRUSTWORTHY:
+        raise InputError(
+            f"'{rule.label}': its stored scores do not give back its verdicts ({share:.1%} do), so they say nothing of "
+            "others. Only another run can tell."
+        )
+    return same
+
+
+def _silent_stages(ledger: Ledger) -> set[str]:
+    """Return stages that may drop documents without a verdict: a user's own, and whoever did so in this run."""
+    spoke = ledger.rule_labels()
+    found = {stage.label for stage in ledger.rules.stages if stage.label not in spoke and _is_users_own(stage)}
+    dropping = {label for piece in ledger.pieces for label in piece.read([DROPPED_BY])[DROPPED_BY].unique().to_pylist()}
+    return found | {label for label in dropping - {None} if not any(_belongs(rule, label) for rule in spoke)}
+
+
+def _belongs(rule: str, label: str) -> bool:
+    return rule == label or rule.startswith(f"{label}/")
+
+
+def _is_users_own(stage: StageRule) -> bool:
+    return not stage.decider.startswith("penstock.") or stage.decider.startswith("penstock.core.function_stage:")
+
+
+def _source_names(ledger: Ledger) -> Any:  # noqa: ANN401 - a function
+    """Return how to name the source of a block: its file, or its folder where there are many files."""
+    files = {_file(about) for piece in ledger.pieces for about in piece.blocks.values()}
+    if len(files) <= _MOST_FILES:
+        return _file
+    return lambda about: str(PurePosixPath(_file(about)).parent)
+
+
+def _file(about: Mapping[str, Any]) -> str:
+    files = about.get("files") or ["(no file)"]
+    return str(files[0]) if len(files) == 1 else str(PurePosixPath(files[0]).parent)

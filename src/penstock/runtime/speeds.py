@@ -1,0 +1,120 @@
+"""How fast stages were in earlier runs, kept in the user's cache folder so that the next run begins balanced.
+
+A speed is good for the same stage code, with the same parameters, in the same pool, on the same hardware; anything else
+is somebody else's. It is a hint and nothing more: a file that is missing, old or damaged costs the run its head start.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import os
+import platform
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from penstock.core.cluster import Cluster
+from penstock.core.stage import ProcessingStage
+from penstock.errors import OutputError
+from penstock.plan.plan import Plan, Pool
+from penstock.runtime.fingerprint import fingerprint
+from penstock.storage.atomic import atomic_write
+
+# Increased when the meaning of an entry changes: older files are not read then.
+_VERSION = 1
+_MAX_POOLS = 500
+
+
+@dataclass(frozen=True)
+class Speed:
+    """What a run has shown about one pool."""
+
+    seconds_per_item: float
+    # Items, and bytes, that come out for one item that goes in.
+    fan_out: float
+    output_bytes: float
+    start_up_s: float | None = None
+
+
+def speeds_file() -> Path:
+    """Return where speeds are kept: a folder that may be deleted at any time."""
+    folder = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(folder) / "penstock" / "speeds.json"
+
+
+def keys_of(plan: Plan) -> list[str]:
+    """Return under which name the speed of each pool is kept."""
+    return [_key(pool, plan.cluster) for pool in plan.pools]
+
+
+def read_speeds(keys: Sequence[str], path: Path | None = None) -> list[Speed | None]:
+    """Return what is known of each pool; None for one that nobody has seen."""
+    known = _read(path or speeds_file())
+    return [known.get(key) for key in keys]
+
+
+def write_speeds(seen: Mapping[str, Speed], path: Path | None = None) -> None:
+    """Keep speeds, the latest last; of too many the oldest are forgotten."""
+    path = path or speeds_file()
+    kept = {key: speed for key, speed in _read(path).items() if key not in seen} | dict(seen)
+    latest = dict(list(kept.items())[-_MAX_POOLS:])
+    entries = {key: asdict(speed) for key, speed in latest.items()}
+    try:
+        with atomic_write(str(path)) as stream:
+            stream.write(json.dumps({"version": _VERSION, "pools": entries}, indent=1).encode())
+    except OutputError as error:
+        print(f"Speeds of this run were not kept for the next one: {error}", file=sys.stderr)
+
+
+def _read(path: Path) -> dict[str, Speed]:
+    try:
+        data = json.loads(path.read_bytes())
+        if data["version"] != _VERSION:
+            return {}
+        return {key: _checked(Speed(**entry)) for key, entry in data["pools"].items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        print(f"{path}: not readable, so this run begins without the speeds of earlier ones: {error}", file=sys.stderr)
+        return {}
+
+
+def _checked(speed: Speed) -> Speed:
+    numbers = (speed.seconds_per_item, speed.fan_out, speed.output_bytes, speed.start_up_s or 0.0)
+    if not all(isfinite(number) and number >= 0 for number in numbers):
+        raise ValueError(f"a speed makes no sense: {speed}")
+    return speed
+
+
+def _key(pool: Pool, cluster: Cluster) -> str:
+    """Name a pool by what decides on its speed; where it writes to does not."""
+    digest = hashlib.sha256()
+    targets = {repr(target) for stage in pool.stages if (target := stage.writes_to()) is not None}
+    for name, value in fingerprint(pool.stages).items():
+        if value not in targets:
+            digest.update(f"{name}={value}\n".encode())
+    for stage in pool.stages:
+        digest.update(_source(type(stage)).encode())
+    digest.update(repr((pool.resources, pool.batch_size)).encode())
+    # What kind of machine it is: with how many of them, or of its GPUs, changes the plan, not the speed of a worker.
+    gpus = sorted({gpu for node in cluster.nodes for gpu in node.gpus})
+    digest.update(repr((platform.machine(), os.cpu_count(), gpus)).encode())
+    return digest.hexdigest()[:32]
+
+
+def _source(stage: type[ProcessingStage[Any, Any]]) -> str:
+    """Return the code of a stage: its own, and that of what it inherits from."""
+    return "".join(_text(cls) for cls in stage.__mro__ if cls not in (object, ProcessingStage))
+
+
+def _text(cls: type) -> str:
+    try:
+        return inspect.getsource(cls)
+    except (OSError, TypeError):  # typed in at a prompt: what it was compiled to has to do
+        codes = (getattr(value, "__code__", None) for value in vars(cls).values())
+        return cls.__qualname__ + "".join(code.co_code.hex() for code in codes if code is not None)

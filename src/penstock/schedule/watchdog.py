@@ -1,0 +1,98 @@
+"""Why nothing moves: for each pool that has work, in words, from the state of the run alone."""
+
+from __future__ import annotations
+
+from penstock.core.resources import Resources
+from penstock.core.sizes import human_bytes
+from penstock.schedule.dispatch import is_runnable
+from penstock.schedule.granting import is_sated
+from penstock.schedule.pack import gpu_room
+from penstock.schedule.state import Pool, Run, Status, Worker
+
+
+def why_nothing_moves(run: Run) -> dict[str, str]:
+    """Return a reason for each pool that has something to do, or is about to: what it does, or what it waits for.
+
+    >>> from penstock.core.cluster import Cluster, Node
+    >>> from penstock.schedule.events import Output
+    >>> from penstock.schedule.scheduler import Scheduler
+    >>> from penstock.schedule.state import PoolSpec, Settings
+    >>> scheduler = Scheduler([PoolSpec("read")], Cluster((Node("here", 2, 8),)), Settings(memory_budget=1000))
+    >>> actions = scheduler.begin(0.0, [Output("0", (0,), 0)])
+    >>> scheduler.now = 40.0
+    >>> why_nothing_moves(scheduler)
+    {'read': 'a worker starting for 40 s'}
+    """
+    return {pool.spec.name: _why(run, pool) for pool in run.pools if pool.items or pool.starting}
+
+
+def _why(run: Run, pool: Pool) -> str:
+    running = [worker for worker in pool.workers.values() if worker.batches and not worker.waits_for_credit]
+    reasons = [
+        _longest(run, running) if running else "",
+        _wants_credit(run, pool) if pool.wants else "",
+        _starting(run, pool) if pool.starting else "",
+    ]
+    return "; ".join(reason for reason in reasons if reason) or _idle(run, pool)
+
+
+def _longest(run: Run, running: list[Worker]) -> str:
+    first = min(running, key=lambda worker: worker.running_since)
+    others = f" ({len(running)} run)" if len(running) > 1 else ""
+    return f"batch {first.batches[0].id} runs for {run.now - first.running_since:.0f} s{others}"
+
+
+def _wants_credit(run: Run, pool: Pool) -> str:
+    size = sum(size for _, size in pool.wants.values())
+    return f"waiting for {human_bytes(size)} of credit{_holder(run)}"
+
+
+def _holder(run: Run) -> str:
+    """Say who has most of the bytes in flight in front of it."""
+    held, index = max((edge.held_private + edge.held_shared, i) for i, edge in enumerate(run.credits.edges))
+    return f": '{run.pools[index + 1].spec.name}' holds {human_bytes(held)}" if held else ""
+
+
+def _starting(run: Run, pool: Pool) -> str:
+    first = min(worker.started_at for worker in pool.workers.values() if not worker.is_up)
+    return f"{'a worker' if pool.starting == 1 else f'{pool.starting} workers'} starting for {run.now - first:.0f} s"
+
+
+def _idle(run: Run, pool: Pool) -> str:
+    """Say why nobody works although there is something to do."""
+    if run.waits_for_all(pool):
+        first = run.pools[run.first_open]
+        return f"waits until '{first.spec.name}' has done its {first.items} items"
+    if not pool.staffed:
+        return _no_worker(run, pool)
+    if not pool.retries and not is_runnable(run, pool, with_credit=False):
+        missing = f"has {pool.queued} of the {pool.spec.batch_size} items of a batch"
+        return f"{missing}, and waits for one that comes before them" if pool.early else missing
+    if not is_runnable(run, pool):
+        if is_sated(run, run.pools[pool.index + 1]):
+            return f"'{run.pools[pool.index + 1].spec.name}' has enough in its queue"
+        return f"no room for what it would give{_holder(run)}"
+    return "about to be given work"
+
+
+def _no_worker(run: Run, pool: Pool) -> str:
+    leaving = [worker for worker in run.workers.values() if worker.status in (Status.DRAINING, Status.STOPPING)]
+    need = pool.spec.need
+    rooms = [free for free in run.nodes.free().values() if free.room_for(need)]
+    if rooms:
+        return "no worker yet; there is room for one"
+    waits = f"; {len(leaving)} on their way out" if leaving else ""
+    return f"no worker fits: needs {need}, {_nearest(run, need)}{waits}"
+
+
+def _nearest(run: Run, need: Resources) -> str:
+    """Say how much of what is missing the best node has."""
+    free = list(run.nodes.free().values())
+    if need.requires_gpu and not any(gpu_room(node.gpus, need) for node in free):
+        best = max((sum(gpu.share for gpu in node.gpus) for node in free), default=0.0)
+        return f"{best:g} GPUs free" if best else "no GPU free"
+    if not any(node.cpus >= need.cpus for node in free):
+        return f"{max((node.cpus for node in free), default=0.0):g} CPUs free"
+    if not any(node.memory_gb >= (need.memory_gb or 0.0) for node in free):
+        return f"{max((node.memory_gb for node in free), default=0.0):g} GB of memory free"
+    return "which no single node has free"

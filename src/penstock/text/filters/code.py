@@ -1,0 +1,308 @@
+"""Filters for source code. Those that need a parser or a tokenizer bring theirs with ``penstock[code]``."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import io
+import tokenize
+import warnings
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from penstock.errors import InputError, suggestion
+from penstock.extras import require
+from penstock.kernels.characters import PLAIN_CHARACTERS
+from penstock.kernels.features import Features
+from penstock.text.filters.document_filter import DocumentFilter, ScannedFilter
+from penstock.text.filters.ratio import share
+
+_PLAIN = frozenset(PLAIN_CHARACTERS)
+
+
+class NumberOfLinesOfCodeFilter(ScannedFilter):
+    """Keeps files of a sensible number of lines, blank ones included. An empty document has one.
+
+    >>> NumberOfLinesOfCodeFilter().score_document("import os" + chr(10) + "os.abort()")
+    2
+    """
+
+    _name = "num_lines"
+
+    def __init__(self, min_lines: int = 10, max_lines: int = 20000) -> None:
+        self.min_lines = min_lines
+        self.max_lines = max_lines
+
+    def score_document(self, text: str) -> int:
+        """Return the number of lines."""
+        return text.count("\n") + 1
+
+    def features(self) -> tuple[str, ...]:
+        """Return what the score follows from."""
+        return ("line_breaks",)
+
+    def score_features(self, features: Features) -> Any:  # noqa: ANN401
+        """Return the number of lines of each document."""
+        return features["line_breaks"] + 1
+
+    def keep_document(self, score: float) -> bool:
+        """Keep what lies within the bounds."""
+        return (score >= self.min_lines) & (score <= self.max_lines)
+
+
+class AlphaFilter(ScannedFilter):
+    """Drops files that are tables or tensors and not code.
+
+    The score is the share of letters, of any alphabet, among the characters; of an empty document it is 0.
+
+    >>> AlphaFilter().score_document("[1, 2]")
+    0.0
+    """
+
+    _name = "alpha_filter"
+
+    def __init__(self, min_alpha_ratio: float = 0.25) -> None:
+        self.min_alpha_ratio = min_alpha_ratio
+
+    def score_document(self, text: str) -> float:
+        """Return the share of letters."""
+        return share(sum(map(str.isalpha, text)), len(text), of_nothing=0.0)
+
+    def features(self) -> tuple[str, ...]:
+        """Return what the score follows from."""
+        return "characters", "letters"
+
+    def score_features(self, features: Features) -> Any:  # noqa: ANN401
+        """Return the share of letters of each document."""
+        return share(features["letters"], features["characters"], of_nothing=0.0)
+
+    def keep_document(self, score: float) -> bool:
+        """Keep from the given share on."""
+        return score >= self.min_alpha_ratio
+
+
+class XMLHeaderFilter(DocumentFilter):
+    """Drops files that are XML whatever their names say.
+
+    The score is 1 if there is an XML header among the first characters, else 0, as of an empty document.
+
+    >>> XMLHeaderFilter().score_document('<?xml version="1.0"?>')
+    1
+    """
+
+    _name = "xml_header"
+
+    def __init__(self, char_prefix_search_length: int = 100) -> None:
+        self.char_prefix_search_length = char_prefix_search_length
+
+    def score_document(self, text: str) -> int:
+        """Return 1 if there is a header."""
+        return int("<?xml version=" in text[: self.char_prefix_search_length])
+
+    def keep_document(self, score: float) -> bool:
+        """Keep what has none."""
+        return score != 1
+
+
+class PythonCommentToCodeFilter(DocumentFilter):
+    """Keeps Python files with a sensible share of comments and docstrings.
+
+    The score is their share of the characters; 0 for what is not Python, and for an empty document.
+
+    >>> PythonCommentToCodeFilter().score_document("x = 1  # one")
+    0.4166666666666667
+    """
+
+    _name = "python_comment_ratio"
+
+    def __init__(self, min_comment_to_code_ratio: float = 0.01, max_comment_to_code_ratio: float = 0.85) -> None:
+        self.min_comment_to_code_ratio = min_comment_to_code_ratio
+        self.max_comment_to_code_ratio = max_comment_to_code_ratio
+
+    def score_document(self, text: str) -> float:
+        """Return the share of comments and docstrings."""
+        try:
+            written = len(_docstrings(text)) + len(_comments(text))
+        except (SyntaxError, ValueError, RecursionError, MemoryError):  # all that a parser says of what is not Python
+            return 0.0
+        return share(written, len(text), of_nothing=0.0)
+
+    def keep_document(self, score: float) -> bool:
+        """Keep what lies within the bounds."""
+        return self.min_comment_to_code_ratio <= score <= self.max_comment_to_code_ratio
+
+
+def _docstrings(source: str) -> str:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what the parser thinks of the style of a stranger's code
+        tree = ast.parse(source)
+    documented = (ast.ClassDef, ast.FunctionDef, ast.Module)
+    found = [ast.get_docstring(node) for node in ast.walk(tree) if isinstance(node, documented)]
+    return "\n".join(docstring for docstring in found if docstring)
+
+
+def _comments(source: str) -> str:
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    try:
+        # Written one after the other, each followed by a blank, as `untokenize` does with a list of bare tokens.
+        return tokenize.untokenize((kind, text) for kind, text, *_ in tokens if kind == tokenize.COMMENT)
+    except tokenize.TokenError as error:
+        raise ValueError(str(error)) from error
+
+
+class GeneralCommentToCodeFilter(DocumentFilter):
+    """Keeps files with a sensible share of comments, in the language of a MIME type such as ``text/x-c``.
+
+    The score is the share of characters in comments, without the signs that begin and end them; 9999 for what cannot
+    be read as that language, and 0 for an empty document.
+    """
+
+    _name = "comment_ratio"
+
+    def __init__(
+        self, language: str, min_comment_to_code_ratio: float = 0.01, max_comment_to_code_ratio: float = 0.85
+    ) -> None:
+        self.language = language
+        self.min_comment_to_code_ratio = min_comment_to_code_ratio
+        self.max_comment_to_code_ratio = max_comment_to_code_ratio
+        known = _comment_parser().MIME_MAP
+        if language not in known:
+            raise ValueError(
+                f"GeneralCommentToCodeFilter: no parser for language={language!r}; there are "
+                f"{', '.join(sorted(known))}.{suggestion(language, known)}"
+            )
+
+    def score_document(self, text: str) -> float:
+        """Return the share of comments."""
+        parser = _comment_parser()
+        try:
+            comments = parser.extract_comments_from_str(text, mime=self.language)
+        except parser.ParseError:
+            return 9999
+        return share(len(" ".join(comment.text() for comment in comments)), len(text), of_nothing=0.0)
+
+    def keep_document(self, score: float) -> bool:
+        """Keep what lies within the bounds."""
+        return self.min_comment_to_code_ratio <= score <= self.max_comment_to_code_ratio
+
+
+@cache
+def _comment_parser() -> Any:  # noqa: ANN401 - a module without types
+    return require("comment_parser.comment_parser", "code", "GeneralCommentToCodeFilter")
+
+
+class TokenizerFertilityFilter(DocumentFilter):
+    """Keeps files that a SentencePiece tokenizer gets along with.
+
+    The score is the number of characters per token; -1 where there are no tokens, as in an empty document.
+    """
+
+    _name = "tokenizer_fertility"
+
+    def __init__(self, path_to_tokenizer: str | None = None, min_char_to_token_ratio: float = 2.5) -> None:
+        if path_to_tokenizer is None:
+            raise ValueError("TokenizerFertilityFilter: path_to_tokenizer is the file of a SentencePiece model.")
+        self.path_to_tokenizer = path_to_tokenizer
+        self.min_char_to_token_ratio = min_char_to_token_ratio
+        self._tokenizer: Any = None
+
+    def load_tokenizer(self) -> None:
+        """Read the model; also done when the first document comes."""
+        if self._tokenizer is None:
+            sentencepiece = require("sentencepiece", "code", "TokenizerFertilityFilter")
+            if not Path(self.path_to_tokenizer).is_file():
+                raise InputError(f"TokenizerFertilityFilter: there is no file {self.path_to_tokenizer}.")
+            self._tokenizer = sentencepiece.SentencePieceProcessor(model_file=self.path_to_tokenizer)
+
+    def score_document(self, text: str) -> float:
+        """Return the number of characters per token."""
+        self.load_tokenizer()
+        return share(len(text), len(self._tokenizer.encode(text)), of_nothing=-1.0)
+
+    def keep_document(self, score: float) -> bool:
+        """Keep from the given number on."""
+        return score >= self.min_char_to_token_ratio
+
+
+class HTMLBoilerplateFilter(DocumentFilter):
+    """Drops pages that are mostly markup.
+
+    The score is the share of characters that a reader sees; 0 where those are too few, as in an empty document.
+    """
+
+    _name = "html_boilerplate"
+
+    def __init__(self, min_lang_content_ratio: float = 0.2, min_lang_content_num_chars: int = 100) -> None:
+        self.min_lang_content_ratio = min_lang_content_ratio
+        self.min_lang_content_num_chars = min_lang_content_num_chars
+
+    def score_document(self, text: str) -> float:
+        """Return the share of visible text."""
+        page = require("bs4", "code", "HTMLBoilerplateFilter").BeautifulSoup(text, features="html.parser")
+        for hidden in page(["script", "style"]):
+            hidden.extract()
+        visible = len(page.get_text())
+        if visible < self.min_lang_content_num_chars:
+            return 0.0
+        return share(visible, len(text), of_nothing=0.0)
+
+    def keep_document(self, score: float) -> bool:
+        """Keep from the given share on."""
+        return score >= self.min_lang_content_ratio
+
+
+class PerExtensionFilter(DocumentFilter):
+    """Keeps files that are within the bounds a table sets for their language and extension.
+
+    The table is a CSV file with the columns ``language``, ``extension``, ``Include``, ``Long_line_threshold``,
+    ``Alphanum_threshold`` and ``Alpha filter``. The score is 1 within the bounds, else 0; what the table does not
+    list or include scores 0. Where there are thresholds for characters, an empty document scores 0.
+    """
+
+    _name = "per_extension_filter"
+
+    def __init__(self, lang: str, extension: str, metadata_file: str = "code_meta.csv") -> None:
+        self.lang = lang
+        self.extension = extension
+        self.metadata_file = metadata_file
+        rows = _rows_of(metadata_file)
+        language = {"C#": "c-sharp", "F#": "f-sharp"}.get(lang, lang.lower().replace(" ", "-"))
+        if not any(row["language"] == lang or row["language"] == language for row in rows):
+            raise ValueError(f"PerExtensionFilter: {metadata_file} says nothing of the language {lang!r}.")
+        self._bounds = next(
+            (row for row in rows if row["language"] == language and row["extension"] == (extension or "")), None
+        )
+
+    def score_document(self, text: str) -> int:
+        """Return 1 within the bounds."""
+        if self._bounds is None or self._bounds["Include"] != "1":
+            return 0
+        longest_line = _number(self._bounds["Long_line_threshold"])
+        plain = _number(self._bounds["Alphanum_threshold"])
+        letters = _number(self._bounds["Alpha filter"])
+        lengths = [len(line) for line in text.split("\n")]
+        if longest_line and (max(lengths) > longest_line or sum(lengths) / len(lengths) > 100):
+            return 0
+        if plain and share(sum(c in _PLAIN for c in text), len(text), of_nothing=0.0) < plain:
+            return 0
+        return int(not letters or share(sum(map(str.isalpha, text)), len(text), of_nothing=0.0) >= letters)
+
+    def keep_document(self, score: float | None) -> bool:
+        """Keep what is within the bounds."""
+        return score is not None and score != 0
+
+
+def _rows_of(path: str) -> list[dict[str, str]]:
+    try:
+        with Path(path).open(newline="", encoding="utf-8") as file:
+            return list(csv.DictReader(file))
+    except OSError as error:
+        raise InputError(f"PerExtensionFilter: cannot read the table {path}: {error}. Set metadata_file.") from error
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

@@ -1,0 +1,154 @@
+"""Filters by the lines and paragraphs of a document: how they begin, how they end, what they say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from penstock.kernels.characters import BULLETS
+from penstock.kernels.features import Features
+from penstock.kernels.patterns import LOREM_IPSUM, POLICY_PHRASES
+from penstock.text.filters.document_filter import ScannedFilter
+from penstock.text.filters.ratio import share
+from penstock.text.filters.splitting import split_lines, split_paragraphs
+
+_END_MARKS = (".", "?", "!", '"', "'")
+_ELLIPSES = ("...", "[...]", "…", "(...)", "[…]", "-»", "read more..", "read more")
+
+
+class BulletsFilter(ScannedFilter):
+    """Drops documents that are lists.
+
+    The score is the share of lines that begin with a bullet; of a document without lines it is 0.
+
+    >>> BulletsFilter().score_document("To buy:" + chr(10) + "• bread")
+    0.5
+    """
+
+    _name = "bullet_ratio"
+
+    def __init__(self, max_bullet_lines_ratio: float = 0.9) -> None:
+        self.max_bullet_lines_ratio = max_bullet_lines_ratio
+
+    def score_document(self, text: str) -> float:
+        """Return the share of lines with a bullet."""
+        lines = split_lines(text)
+        return share(sum(line.strip().startswith(tuple(BULLETS)) for line in lines), len(lines), of_nothing=0.0)
+
+    def features(self) -> tuple[str, ...]:
+        """Return what the score follows from."""
+        return "lines", "bullet_lines"
+
+    def score_features(self, features: Features) -> Any:  # noqa: ANN401
+        """Return the share of lines with a bullet of each document."""
+        return share(features["bullet_lines"], features["lines"], of_nothing=0.0)
+
+    def keep_document(self, score: float) -> bool:
+        """Keep up to the given share."""
+        return score <= self.max_bullet_lines_ratio
+
+
+class PunctuationFilter(ScannedFilter):
+    """Drops documents whose lines end without a mark, as menus do.
+
+    The score is the share of lines that end in none of ``. ? ! " '``; of a document without lines it is 0.
+
+    >>> PunctuationFilter().score_document("Home" + chr(10) + "Welcome!")
+    0.5
+    """
+
+    _name = "punctuation"
+
+    def __init__(self, max_num_sentences_without_endmark_ratio: float = 0.85) -> None:
+        self.max_num_sentences_without_endmark_ratio = max_num_sentences_without_endmark_ratio
+
+    def score_document(self, text: str) -> float:
+        """Return the share of lines without an end mark."""
+        lines = split_lines(text)
+        return share(sum(not line.strip().endswith(_END_MARKS) for line in lines), len(lines), of_nothing=0.0)
+
+    def features(self) -> tuple[str, ...]:
+        """Return what the score follows from."""
+        return "lines", "end_mark_lines"
+
+    def score_features(self, features: Features) -> Any:  # noqa: ANN401
+        """Return the share of lines without an end mark of each document."""
+        return share(features["lines"] - features["end_mark_lines"], features["lines"], of_nothing=0.0)
+
+    def keep_document(self, score: float) -> bool:
+        """Keep up to the given share."""
+        return score <= self.max_num_sentences_without_endmark_ratio
+
+
+class EllipsisFilter(ScannedFilter):
+    """Drops documents of teasers.
+
+    The score is the share of lines that end in an ellipsis or in "read more"; of a document without lines it is 0.
+
+    >>> EllipsisFilter().score_document("And then..." + chr(10) + "He woke.")
+    0.5
+    """
+
+    _name = "ellipsis"
+
+    def __init__(self, max_num_lines_ending_with_ellipsis_ratio: float = 0.3) -> None:
+        self.max_num_lines_ending_with_ellipsis_ratio = max_num_lines_ending_with_ellipsis_ratio
+
+    def score_document(self, text: str) -> float:
+        """Return the share of lines that break off."""
+        lines = split_lines(text)
+        return share(sum(line.strip().lower().endswith(_ELLIPSES) for line in lines), len(lines), of_nothing=0.0)
+
+    def features(self) -> tuple[str, ...]:
+        """Return what the score follows from."""
+        return "lines", "ellipsis_lines"
+
+    def score_features(self, features: Features) -> Any:  # noqa: ANN401
+        """Return the share of lines that break off of each document."""
+        return share(features["ellipsis_lines"], features["lines"], of_nothing=0.0)
+
+    def keep_document(self, score: float) -> bool:
+        """Keep up to the given share."""
+        return score <= self.max_num_lines_ending_with_ellipsis_ratio
+
+
+class BoilerPlateStringFilter(ScannedFilter):
+    """Drops documents that consist of cookie notices, terms of use and the like.
+
+    The score is the share of paragraphs with such a phrase, 1 if there is a "lorem ipsum"; of an empty document 0.
+    ``remove_if_at_top_or_bottom`` is taken for compatibility and changes nothing.
+
+    >>> BoilerPlateStringFilter().score_document("We use cookies.")
+    1.0
+    """
+
+    _name = "boilerplate_string_ratio"
+
+    def __init__(self, remove_if_at_top_or_bottom: bool = True, max_boilerplate_string_ratio: float = 0.4) -> None:
+        self.remove_if_at_top_or_bottom = remove_if_at_top_or_bottom
+        self.max_boilerplate_string_ratio = max_boilerplate_string_ratio
+
+    def score_document(self, text: str) -> float:
+        """Return the share of boilerplate paragraphs."""
+        paragraphs = split_paragraphs(text.lower())
+        if any(LOREM_IPSUM in paragraph for paragraph in paragraphs):
+            return 1.0
+        return sum(any(phrase in paragraph for phrase in POLICY_PHRASES) for paragraph in paragraphs) / len(paragraphs)
+
+    def features(self) -> tuple[str, ...]:
+        """Return what the score follows from."""
+        return "paragraphs", "boilerplate_paragraphs", "lorem_ipsum", "lowers_to_ascii"
+
+    def score_features(self, features: Features) -> Any:  # noqa: ANN401
+        """Return the share of boilerplate paragraphs of each document."""
+        shares = features["boilerplate_paragraphs"] / features["paragraphs"]
+        scores = np.where(features["lorem_ipsum"], 1.0, shares)
+        # The Kelvin sign in "cooKies" is a k to Python and three bytes to the scan.
+        for row in np.flatnonzero(features["lowers_to_ascii"]):
+            scores[row] = self.score_document(features.text(int(row)))
+        return scores
+
+    def keep_document(self, score: float) -> bool:
+        """Keep up to the given share."""
+        return score <= self.max_boilerplate_string_ratio

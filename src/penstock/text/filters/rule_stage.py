@@ -1,0 +1,155 @@
+"""What the stages that score documents share: one pass over the batch for all rules, also of neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from penstock.core.counters import PartCount
+from penstock.core.documents import DocumentBatch
+from penstock.core.stage import ProcessingStage, Spec
+from penstock.core.verdicts import Verdicts
+from penstock.core.worker_info import NodeInfo, WorkerMetadata
+from penstock.kernels.features import warm_up
+from penstock.text.filters.document_filter import DocumentFilter, is_scanned
+from penstock.text.filters.rules import Judgement, Rows, Rule, judge
+
+
+class RuleStage(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Some rules in a row. Two of these side by side become one, which still answers for each rule."""
+
+    rules: Sequence[Rule]
+    text_field: str | Sequence[str]
+    # A subclass that a user writes may do more than its rules say, and is left alone.
+    _merges = False
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        """Return the documents that pass; possibly none of them."""
+        scored: dict[str, Judgement] = {}
+        alive: Rows = np.arange(task.num_items)
+        for judgement in judge(task, self.rules, score_all=self._keeps_ledger):
+            if judgement.rule.score_field is not None:
+                scored[judgement.rule.score_field] = judgement
+            self.__dict__.setdefault("_part_counts", []).append(judgement.count)
+            if judgement.rule.drops and self._keeps_ledger:
+                self._record(judgement, task)
+            alive = judgement.passed
+        kept = task if len(alive) == task.num_items else task.select(alive)
+        return kept.with_columns({name: _scores_of(given, alive) for name, given in scored.items()}) if scored else kept
+
+    def inputs(self) -> Spec:
+        """Return the text columns."""
+        return ["data"], list(dict.fromkeys(rule.text_field for rule in self.rules))
+
+    def outputs(self) -> Spec:
+        """Return the score columns, where scores are kept."""
+        return ["data"], [rule.score_field for rule in self.rules if rule.score_field is not None]
+
+    def setup_on_node(self, node_info: NodeInfo | None = None, worker_metadata: WorkerMetadata | None = None) -> None:
+        """See that the models of the filters are there, and the scan is compiled: once, not by every worker."""
+        for rule in self.rules:
+            rule.filter.model_check_or_download()
+        self._warm_up()
+
+    def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
+        """Load the models of the filters, and the compiled scan."""
+        for rule in self.rules:
+            rule.filter.load_model()
+            rule.filter.load_tokenizer()
+        self._warm_up()
+
+    def merge(self, next_stage: ProcessingStage[Any, Any]) -> RuleStage | None:
+        """Take the neighbour's rules along: one pass over the batch, one copy of what is left."""
+        if not isinstance(next_stage, RuleStage) or not (_merges(self) and _merges(next_stage)):
+            return None
+        if {rule.text_field for rule in next_stage.rules} & {rule.score_field for rule in self.rules}:
+            return None  # the next one reads what this one has yet to write
+        return _of_rules([*self._named_rules(), *next_stage._named_rules()])
+
+    def parts(self) -> list[ProcessingStage[Any, Any]]:
+        """Return one stage per rule."""
+        return [self] if len(self.rules) == 1 else [_of_rules([rule]) for rule in self.rules]
+
+    def decider(self) -> tuple[DocumentFilter, bool] | None:
+        """Return the filter that drops, if there is only one."""
+        [rule, *others] = self.rules
+        return (rule.filter, rule.invert) if rule.drops and not others else None
+
+    def take_part_counts(self) -> list[PartCount]:
+        """Return what each rule did since last asked."""
+        taken: list[PartCount] = self.__dict__.pop("_part_counts", [])
+        return taken
+
+    def _warm_up(self) -> None:
+        # Otherwise the first batch would wait for the compiler, and the stage would be taken for slow.
+        if any(is_scanned(rule.filter) for rule in self.rules):
+            warm_up()
+
+    def _record(self, judgement: Judgement, batch: DocumentBatch) -> None:
+        if batch.source_rows is not None:
+            rule = judgement.rule
+            rows = batch.source_rows[judgement.rows]
+            self.record(Verdicts(rule.name, rows, judgement.kept, numbers(judgement.scores), rule.filter.parameters()))
+
+    def _named_rules(self) -> list[Rule]:
+        """Return the rules; a single one under the name the user gave the stage with ``with_(name=…)``."""
+        if len(self.rules) > 1:
+            return list(self.rules)
+        rule = self.rules[0]
+        return [Rule(self.name, rule.filter, rule.text_field, rule.score_field, rule.invert, rule.drops)]
+
+
+class _Merged(RuleStage):
+    """Rules that came from several stages."""
+
+    _merges = True
+
+
+def _merges(stage: RuleStage) -> bool:
+    return bool(vars(type(stage)).get("_merges"))
+
+
+def _of_rules(rules: list[Rule]) -> RuleStage:
+    merged = _Merged()
+    merged.rules = rules
+    fields = [rule.text_field for rule in rules]
+    merged.text_field = fields[0] if len(set(fields)) == 1 else fields
+    merged.name = " + ".join(rule.name for rule in rules)
+    return merged
+
+
+def one_each(given: Any, count: int, argument: str, stage: str) -> list[Any]:  # noqa: ANN401 - a value, or a list
+    """Return one value per filter from a single value or a list of the right length."""
+    if not isinstance(given, list | tuple):
+        return [given] * count
+    if len(given) != count:
+        raise ValueError(f"{stage}: {argument} has {len(given)} entries for {count} filters. Give one per filter.")
+    return list(given)
+
+
+def as_list(given: Any, stage: str) -> list[Any]:  # noqa: ANN401 - a filter, or several
+    """Return the filters as a list, of which there must be one."""
+    filters = list(given) if isinstance(given, Iterable) else [given]
+    if not filters:
+        raise ValueError(f"{stage}: the list of filters is empty.")
+    return filters
+
+
+def _scores_of(judgement: Judgement, rows: Rows) -> pa.Array:
+    places = np.searchsorted(judgement.rows, rows)
+    if isinstance(judgement.scores, np.ndarray):
+        return pa.array(judgement.scores[places])
+    return pa.array([judgement.scores[place] for place in places])
+
+
+def numbers(scores: Any) -> npt.NDArray[np.float64] | None:  # noqa: ANN401 - an array, or a list of anything
+    """Return scores as numbers, or None where one of them is none."""
+    if isinstance(scores, np.ndarray):
+        return scores.astype(np.float64)
+    if all(isinstance(score, int | float) for score in scores):
+        return np.array(scores, dtype=np.float64)
+    return None

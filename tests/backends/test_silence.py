@@ -1,0 +1,31 @@
+"""A run in which nothing moves for a while says why."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from penstock import DocumentBatch, Pipeline, ProcessingStage, StreamingExecutor
+from penstock.backends import streaming
+from penstock.testing import ListSource, make_batch
+
+
+class Slow(ProcessingStage[DocumentBatch, DocumentBatch]):
+    name = "slow"
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        time.sleep(1.5)
+        return task
+
+
+def test_the_console_says_what_everybody_waits_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(streaming, "_SILENCE_S", 0.5)
+    executor = StreamingExecutor(cpus=2, run_dir=str(tmp_path))
+    Pipeline("wait", stages=[ListSource([make_batch(["a"])]), Slow()]).run(executor)
+    said = capsys.readouterr().err
+    assert "Nothing has moved for" in said
+    assert "runs for 1 s" in said

@@ -1,0 +1,88 @@
+"""What one run has learnt about its stages, the next one begins with."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock import DocumentBatch, Pipeline, ProcessingStage, Resources, StreamingExecutor
+from penstock.runtime.speeds import Speed, keys_of, read_speeds, speeds_file, write_speeds
+from penstock.testing import ListSource, make_batch
+
+
+class Sleeper(ProcessingStage[DocumentBatch, DocumentBatch]):
+    def __init__(self, name: str, seconds: float, cpus: float) -> None:
+        self.name = name
+        self.seconds = seconds
+        self.resources = Resources(cpus=cpus, gpus=1)  # different ones, so that each is a pool of its own
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        time.sleep(self.seconds)
+        return task
+
+
+def run(folder: Path, *, seconds: float = 0.2, **settings: Any) -> list[dict[str, Any]]:
+    """Run three stages on seven claimed GPUs, and return every plan that was made."""
+    source = ListSource([make_batch([f"document {i}"]) for i in range(20)])
+    stages = [Sleeper("fast", 0.01, 0.1), Sleeper("slow", seconds, 0.2), Sleeper("medium", 0.05, 0.3)]
+    settings = {"cpus": 16, "gpus": 7, "run_dir": str(folder), "show_progress": False, **settings}
+    executor = StreamingExecutor(**settings)
+    Pipeline("sleep", stages=[source, *stages]).run(executor)
+    assert executor.last_summary is not None
+    return executor.last_summary.plans or []
+
+
+def test_the_second_run_is_balanced_from_its_first_decision(tmp_path: Path) -> None:
+    first, second = run(tmp_path / "a"), run(tmp_path / "b")
+    assert first[0]["workers"] == (1, 1, 1, 1), "nobody knows anything yet"
+    _, fast, slow, medium = second[0]["workers"]
+    assert fast + slow + medium == 7
+    assert slow >= 3, "the slow one gets the most of them at once"
+    assert second[0]["bottleneck"] is not None
+
+
+def test_other_parameters_are_another_stage(tmp_path: Path) -> None:
+    run(tmp_path / "a")
+    assert run(tmp_path / "b", seconds=0.1)[0]["workers"][2] == 1
+
+
+def test_it_can_be_switched_off(tmp_path: Path) -> None:
+    run(tmp_path / "a", profile=False)
+    assert not speeds_file().exists()
+
+
+def test_a_damaged_file_costs_only_the_head_start(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    speeds_file().parent.mkdir(parents=True)
+    speeds_file().write_text('{"version": 1, "pools": {"x": {"seconds_per_item": "soon"}}}')
+    assert run(tmp_path)[0]["workers"] == (1, 1, 1, 1)
+    assert "begins without the speeds of earlier ones" in capsys.readouterr().err
+    assert len(speeds_file().read_text()) > 200, "and the next run has good ones again"
+
+
+def test_old_speeds_make_room_for_new_ones(tmp_path: Path) -> None:
+    path = tmp_path / "speeds.json"
+    for i in range(3):
+        write_speeds({f"{i}-{j}": Speed(1.0, 1.0, 0.0) for j in range(300)}, path)
+    assert read_speeds(["0-0", "1-99", "1-100", "2-299"], path) == [None, None, *[Speed(1.0, 1.0, 0.0)] * 2]
+
+
+def test_a_folder_that_cannot_be_written_fails_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    write_speeds({"x": Speed(1.0, 1.0, 0.0)}, tmp_path / "file" / "speeds.json")
+    assert "were not kept" in capsys.readouterr().err
+
+
+def test_where_a_stage_writes_to_is_not_what_makes_it_fast(tmp_path: Path) -> None:
+    from penstock.core.cluster import Cluster, Node
+    from penstock.plan.planner import make_plan
+    from penstock.text import JsonlWriter
+
+    def keys(**parameters: Any) -> list[str]:
+        stages = Pipeline("p", stages=[ListSource([make_batch(["a"])]), JsonlWriter(**parameters)]).build()
+        return keys_of(make_plan("p", stages, Cluster((Node("a", 2, 8),)), listing={}))
+
+    assert keys(path=str(tmp_path / "a")) == keys(path=str(tmp_path / "b"))
+    assert keys(path=str(tmp_path / "a")) != keys(path=str(tmp_path / "a"), fields=["id"])

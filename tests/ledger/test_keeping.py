@@ -1,0 +1,184 @@
+"""The ledger a run leaves: complete, the same every time, and few files."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from ledger_runs import fates, files_of, filters, run, write_documents
+
+from penstock import DocumentBatch, InlineExecutor, Pipeline, ProcessingStage, Resources, StreamingExecutor
+from penstock.core.verdicts import Verdicts
+from penstock.errors import InputError
+from penstock.ledger.fragment import restored_scores
+from penstock.ledger.reading import find_ledger
+from penstock.text import JsonlReader, JsonlWriter, ScoreFilter, WordCountFilter
+
+Stage = ProcessingStage[Any, Any]
+
+
+class PandasFilter(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """A user's own filter, which says nothing of its reasons."""
+
+    name = "pandas_filter"
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        frame = task.to_pandas()
+        return DocumentBatch(task.dataset_name, frame[frame["text"].str.len() > 5])
+
+
+class Splitter(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Makes two documents of each."""
+
+    name = "splitter"
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        texts = [half for text in task.column("text").to_pylist() for half in (text, text)]
+        return DocumentBatch(
+            task.dataset_name, pa.table({"id": [f"half-{i}" for i in range(len(texts))], "text": texts})
+        )
+
+
+class Choosy(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Cannot process one document."""
+
+    name = "choosy"
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        if "0-4" in task.column("id").to_pylist():
+            raise ValueError("not this one")
+        return task
+
+
+class Deadly(Choosy):
+    """Dies of one document, process and all."""
+
+    name = "deadly"
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        if "1-5" in task.column("id").to_pylist():
+            os.kill(os.getpid(), signal.SIGSEGV)
+        return task
+
+
+EXPECTED = {
+    **{f"{file}-{n}": "word_count" for file in (0, 1) for n in (0, 1)},
+    **{f"{file}-{n}": "repeated_lines" for file in (0, 1) for n in (2, 5)},
+    **{f"{file}-{n}": "kept" for file in (0, 1) for n in (3, 4)},
+}
+
+
+@pytest.mark.parametrize("inline", [True, False])
+def test_every_document_has_a_fate(tmp_path: Path, inline: bool) -> None:
+    ledger = run(tmp_path, filters(), inline=inline)
+    assert fates(ledger) == EXPECTED
+    decisions = next(ledger.shards())
+    assert decisions.scores("word_count")[:6].tolist() == [0, 1, 4, 3, 4, 10]
+    assert np.isnan(decisions.scores("repeated_lines")[0])
+    assert decisions.sizes[:2].tolist() == [0, 4]
+
+
+def test_the_same_run_gives_the_same_bytes_whoever_runs_it(tmp_path: Path) -> None:
+    first = files_of(run(tmp_path, filters()))
+    assert files_of(run(tmp_path, filters(), inline=False)) == first
+    assert files_of(run(tmp_path, filters(), inline=False, cpus=2)) == first
+
+
+def test_a_resumed_run_has_the_ledger_of_an_uninterrupted_one(tmp_path: Path) -> None:
+    class StopAtSecond(Choosy):
+        name = "stop_at_second"
+
+        def process(self, task: DocumentBatch) -> DocumentBatch:
+            if not (tmp_path / "go-on").exists() and "1-4" in task.column("id").to_pylist():
+                raise KeyboardInterrupt
+            return task
+
+    stages = [*filters(), StopAtSecond()]
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, stages, checkpoint_path=tmp_path / "state")
+    assert len(fates(find_ledger(str(tmp_path / "clean")))) == 6
+    (tmp_path / "go-on").touch()
+    resumed = files_of(run(tmp_path, stages, checkpoint_path=tmp_path / "state"))
+    assert files_of(run(tmp_path, stages)) == resumed
+
+
+def test_many_small_tasks_leave_few_files(tmp_path: Path) -> None:
+    write_documents(tmp_path / "crawl", files=40)
+    ledger = run(tmp_path, filters())
+    assert len(files_of(ledger)) == 2
+    assert len(fates(ledger)) == 240
+
+
+def test_a_stage_that_says_nothing_is_found_out(tmp_path: Path) -> None:
+    ledger = run(tmp_path, [PandasFilter(), *filters()])
+    assert {fate for name, fate in fates(ledger).items() if name.endswith(("-0", "-1"))} == {"pandas_filter"}
+    assert fates(ledger)["0-5"] == "repeated_lines"
+
+
+def test_new_documents_are_said_to_be_new(tmp_path: Path) -> None:
+    ledger = run(tmp_path, [ScoreFilter(WordCountFilter(min_words=2)), Splitter(), *filters()[1:]])
+    assert {"half-0", "0-0"} <= set(fates(ledger))
+    about = {name: info for piece in ledger.pieces for name, info in piece.blocks.items()}
+    assert sorted(info.get("made_by", "") for info in about.values()) == ["", "", "splitter", "splitter"]
+    assert {info.get("remade_by") for info in about.values()} == {"splitter", None}
+
+
+def test_what_a_stage_fails_on_is_no_verdict_of_its(tmp_path: Path) -> None:
+    ledger = run(tmp_path, [*filters(), Choosy()], inline=False, config={"ignore_failures": True}, max_retries=0)
+    assert fates(ledger) == {**EXPECTED, "0-4": "choosy"}
+    assert [info["failed"] for piece in ledger.pieces for info in piece.blocks.values() if "failed" in info] == [
+        {"choosy": [4]}
+    ]
+
+
+def test_what_a_worker_dies_of_is_told_apart(tmp_path: Path) -> None:
+    ledger = run(tmp_path, [Deadly(), *filters()], inline=False, config={"ignore_failures": True}, max_retries=0)
+    assert fates(ledger) == {**EXPECTED, "1-5": "deadly"}
+
+
+@pytest.mark.parametrize("inline", [True, False])
+def test_pools_of_workers_add_to_one_ledger(tmp_path: Path, inline: bool) -> None:
+    apart = ScoreFilter(WordCountFilter(min_words=4)).with_(name="long_enough", resources=Resources(cpus=2))
+    ledger = run(tmp_path, [*filters(), apart], inline=inline, cpus=2)
+    assert len({piece.pool for piece in ledger.pieces}) == 3
+    assert fates(ledger) == {**EXPECTED, "0-3": "long_enough", "1-3": "long_enough"}
+
+
+def test_a_stage_may_record_on_its_own(tmp_path: Path) -> None:
+    class Language(ProcessingStage[DocumentBatch, DocumentBatch]):
+        name = "language"
+
+        def process(self, task: DocumentBatch) -> DocumentBatch:
+            assert task.source_rows is not None
+            kept = np.arange(task.num_items) % 2 == 0
+            self.record(Verdicts("language", task.source_rows, kept, kept * 0.5, {"least": 0.25}))
+            return task.select(np.flatnonzero(kept))
+
+    ledger = run(tmp_path, [Language()])
+    assert fates(ledger)["0-1"] == "language"
+    decisions = next(ledger.shards())
+    assert decisions.scores("language")[:2].tolist() == [0.5, 0.0]
+
+
+def test_filters_of_one_name_are_numbered(tmp_path: Path) -> None:
+    two = ScoreFilter([WordCountFilter(min_words=1), WordCountFilter(min_words=2)])
+    assert {"word_count", "word_count#2"} <= set(fates(run(tmp_path, [two])).values())
+
+
+@pytest.mark.parametrize("executor", [InlineExecutor, StreamingExecutor])
+def test_no_ledger_where_none_is_wanted(tmp_path: Path, executor: Any) -> None:
+    run(tmp_path, filters())
+    stages = [JsonlReader(tmp_path / "crawl"), *filters(), JsonlWriter(tmp_path / "clean")]
+    Pipeline("p", stages=stages).run(executor(show_progress=False, ledger=False))
+    with pytest.raises(InputError, match="kept no ledger"):
+        find_ledger(str(tmp_path / "clean"))
+
+
+def test_scores_survive_32_bits_as_thresholds_are_written() -> None:
+    written = np.array([0.1, 0.2, 0.3, 0.7, 0.85, 1e-7, 0.0, 12345.0, -0.25, np.nan, np.inf])
+    np.testing.assert_array_equal(restored_scores(written.astype(np.float32)), written)
