@@ -63,8 +63,8 @@ def test_the_commands_of_the_readme(crawl: Path) -> None:
         assert done.returncode == 0, (words, done.stderr)
 
 
-def test_the_settings_of_the_running_guide() -> None:
-    for page in ("docs/running.md", "docs/reading-and-writing.md"):
+def test_the_settings_of_the_guides() -> None:
+    for page in ("docs/running.md", "docs/reading-and-writing.md", "docs/clusters.md"):
         [block] = blocks(page, "python")
         exec(compile(block, page, "exec"), {"__name__": "page"})
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from penstock.core.executor import Executor, set_default_executor
 
 if TYPE_CHECKING:
+    from penstock.backends.ray.client import RayClient
+    from penstock.backends.ray.slurm import SlurmRayClient
     from penstock.backends.streaming import StreamingExecutor
     from penstock.core.composite import CompositeStage
     from penstock.core.documents import DocumentBatch
@@ -32,7 +34,9 @@ __all__ = [
     "InlineExecutor",
     "Pipeline",
     "ProcessingStage",
+    "RayClient",
     "Resources",
+    "SlurmRayClient",
     "StreamingExecutor",
     "Task",
     "processing_stage",
@@ -46,7 +50,9 @@ _HOMES = {
     "InlineExecutor": "penstock.runtime.inline",
     "Pipeline": "penstock.core.pipeline",
     "ProcessingStage": "penstock.core.stage",
+    "RayClient": "penstock.backends.ray.client",
     "Resources": "penstock.core.resources",
+    "SlurmRayClient": "penstock.backends.ray.slurm",
     "StreamingExecutor": "penstock.backends.streaming",
     "Task": "penstock.core.task",
     "processing_stage": "penstock.core.function_stage",

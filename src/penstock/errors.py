@@ -9,6 +9,7 @@
     │   └── MissingColumnError    a batch lacks a column that a stage needs
     ├── OutputError               a result cannot be written where it was asked for
     ├── StageError                a stage raised while it worked on a task; names stage and task
+    ├── ClusterError              a cluster cannot be started, reached or used
     ├── CheckpointError           a checkpoint belongs to another pipeline, or cannot be read
     ├── MissingExtraError         an optional dependency is not installed; says what to type
     └── MissingNameError          a script asks for a name of another framework that we do not have (in compat)
@@ -76,6 +77,10 @@ class OutputError(PenstockError):
 
 class StageError(PenstockError, RuntimeError):
     """A stage raised while it worked on a task."""
+
+
+class ClusterError(PenstockError, RuntimeError):
+    """A cluster cannot be started, reached or used."""
 
 
 class CheckpointError(PenstockError):

@@ -33,9 +33,9 @@ class TestWithFinder:
                 "Nearest: nemo_curator.stages.core.ProcessingStage (penstock).",
             ),
             (
-                "from nemo_curator.backends.ray_data import RayDataExecutor",
-                "nemo_curator.backends.ray_data.RayDataExecutor: Penstock has no such name. "
-                "Nearest: StreamingExecutor (penstock), which uses every core and GPU of this machine.",
+                "from nemo_curator.stages.text.classifiers import QualityClassifier",
+                "nemo_curator.stages.text.classifiers.QualityClassifier: Penstock has no such name. "
+                "Nearest: ScoreFilter with a DocumentFilter of your own (penstock.text).",
             ),
             (
                 "from nemo_curator.stages.text.io.raeder import JsonlReader",

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import inf
-from typing import Protocol
+from typing import Any, Protocol
 
+from penstock.core.cluster import Cluster
+from penstock.core.task import Task
+from penstock.ledger.keeping import KeptLedger
+from penstock.plan.plan import Plan
+from penstock.runtime.books import Books
+from penstock.runtime.transport import Stored
 from penstock.schedule.actions import Action
 from penstock.schedule.events import Event, Tick
 from penstock.schedule.scheduler import Scheduler
@@ -24,6 +30,51 @@ class Backend(Protocol):
 
     def wait(self, until: float) -> Sequence[Event]:
         """Return what has happened, as soon as something has; nothing, if that time comes first."""
+        ...
+
+
+class RunBackend(Backend, Protocol):
+    """What an executor asks of a backend beyond that, for a run whose tasks are real."""
+
+    # The most memory all workers together were seen to use.
+    peak_resident: int
+
+    def put(self, key: str, task: Task[Any]) -> Stored:
+        """Store a task that the run begins with."""
+        ...
+
+    def ask_to_stop(self) -> None:
+        """Note that the user wants to stop; may be called from a signal handler."""
+        ...
+
+    def wake_on(self, descriptor: int) -> None:
+        """End a wait when something arrives at this descriptor, such as a signal."""
+        ...
+
+    def close(self) -> None:
+        """End everything that is still there, and leave nothing behind."""
+        ...
+
+
+class Venue(Protocol):
+    """Where a run takes place: this machine, or a cluster."""
+
+    cluster: Cluster
+    # How long a message to a worker and back takes.
+    round_trip_s: float
+
+    def budget(self, asked: int | None) -> int:
+        """Return how many bytes may lie between stages: as asked, or what is reasonable here."""
+        ...
+
+    def backend(
+        self, plan: Plan, books: Books, *, max_attempts: int, spill_dir: str | None, ledger: KeptLedger | None
+    ) -> RunBackend:
+        """Make ready to run a plan."""
+        ...
+
+    def close(self) -> None:
+        """Leave."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""The executor that balances: every core and GPU of this machine, without being told how many workers a stage needs."""
+"""The executor that balances: every core and GPU there is, without being told how many workers a stage needs."""
 
 from __future__ import annotations
 
@@ -9,20 +9,17 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from math import ceil
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import psutil
-
-from penstock.backends.backend import drive
-from penstock.backends.local.backend import LocalBackend
-from penstock.backends.local.folders import shared_memory_free
+from penstock.backends.backend import RunBackend, Venue, drive
+from penstock.backends.local.venue import LocalVenue
 from penstock.backends.observe import pool_records, snapshot
-from penstock.core.cluster import Cluster
+from penstock.backends.ray.venue import RayVenue, is_at_hand
 from penstock.core.lineage import root_tasks
 from penstock.core.pipeline import Pipeline
 from penstock.core.sizes import parse_bytes
@@ -33,17 +30,15 @@ from penstock.monitor.summary import RunSummary
 from penstock.monitor.words import silence
 from penstock.plan.plan import Pool
 from penstock.runtime.books import Books
-from penstock.runtime.machine import GB, this_machine
+from penstock.runtime.machine import GB
 from penstock.runtime.opening import OpenRun, how_to_resume, open_run
 from penstock.runtime.selection import rows_of
 from penstock.runtime.speeds import Speed, keys_of, read_speeds, write_speeds
-from penstock.runtime.transport import Stored, dump_task, store
 from penstock.schedule.events import Output
 from penstock.schedule.scheduler import Scheduler
 from penstock.schedule.state import PoolSpec, Settings, item_key
 from penstock.schedule.watchdog import why_nothing_moves
 
-_SHARE_OF_FREE_MEMORY = 0.4
 _LOOK_EVERY_S = 0.2
 # When nothing has moved for so long somebody will ask why; and again after twice as long.
 _SILENCE_S = 60.0
@@ -57,7 +52,11 @@ _DEFAULTS: dict[str, Any] = {
 
 
 class StreamingExecutor:
-    """Runs a pipeline on every core and GPU of this machine, and decides itself how many workers each stage gets.
+    """Runs a pipeline on every core and GPU there is, and decides itself how many workers each stage gets.
+
+    ``backend`` is ``"local"`` (this machine) or ``"ray"`` (a cluster). Without it a run goes to the Ray cluster that
+    ``RAY_ADDRESS`` names or that this process has joined, and stays on this machine if there is none.
+    ``ignore_head_node`` keeps workers off the cluster's head; ``runtime_env`` is Ray's, for all workers.
 
     ``config`` holds the settings users know (``logging_interval``, ``ignore_failures``, ``execution_mode``,
     ``cpu_allocation_percentage``, ``autoscale_interval_s``). ``memory_budget`` bounds the bytes between stages
@@ -71,6 +70,9 @@ class StreamingExecutor:
         self,
         config: dict[str, Any] | None = None,
         *,
+        backend: str | None = None,
+        ignore_head_node: bool = False,
+        runtime_env: dict[str, Any] | None = None,
         memory_budget: int | str | None = None,
         spill_dir: str | None = None,
         task_timeout_s: float | None = None,
@@ -85,6 +87,11 @@ class StreamingExecutor:
         ledger: bool = True,
     ) -> None:
         self._config = {**_DEFAULTS, **_checked(config or {})}
+        if backend not in (None, "local", "ray"):
+            raise ValueError(f"StreamingExecutor(backend={backend!r}): expected 'local', 'ray', or nothing.")
+        self._backend = backend
+        self._ignore_head_node = ignore_head_node
+        self._runtime_env = runtime_env
         self._budget = parse_bytes(memory_budget) if memory_budget is not None else None
         self._spill_dir = spill_dir
         self._timeout = task_timeout_s
@@ -106,11 +113,23 @@ class StreamingExecutor:
         checkpoint_path: str | Path | None = None,
     ) -> list[Task[Any]]:
         """Run the pipeline and return what its last stage gave, in the order of the input."""
-        cluster = self._cluster()
+        venue = self._venue()
+        try:
+            return self._execute(venue, pipeline, initial_tasks, checkpoint_path)
+        finally:
+            venue.close()
+
+    def _execute(
+        self,
+        venue: Venue,
+        pipeline: Pipeline,
+        initial_tasks: Sequence[Task[Any]] | None,
+        checkpoint_path: str | Path | None,
+    ) -> list[Task[Any]]:
         opened = open_run(
-            pipeline, cluster, initial_tasks, checkpoint_path, self._run_dir, self._budget, ledger=self.ledger
+            pipeline, venue.cluster, initial_tasks, checkpoint_path, self._run_dir, self._budget, ledger=self.ledger
         )
-        run = _StreamingRun(self, opened, cluster)
+        run = _StreamingRun(self, opened, venue)
         try:
             run.run(root_tasks(initial_tasks), given=initial_tasks is not None)
             opened.tidy()
@@ -155,34 +174,47 @@ class StreamingExecutor:
         bound = self._max_failed * rows if 0 < self._max_failed < 1 else self._max_failed
         return run.books.failed > bound
 
-    def _cluster(self) -> Cluster:
-        cluster = this_machine(*self._claims)
-        if self._claims[0] is not None:
-            return cluster
-        node = cluster.nodes[0]
-        # Whole cores: 95 % of two cores is two, of 128 it is 122.
-        return Cluster((replace(node, cpus=max(1, ceil(node.cpus * self._config["cpu_allocation_percentage"]))),))
+    def _venue(self) -> Venue:
+        """Say where the run takes place."""
+        cpus, gpus, gpu_memory_gb = self._claims
+        cpu_share = float(self._config["cpu_allocation_percentage"])
+        # Who claims a machine other than the one there is means this one, unless told otherwise.
+        claims_this = self._backend is None and (cpus is not None or gpus is not None)
+        if self._backend == "ray" or (self._backend is None and not claims_this and is_at_hand()):
+            return RayVenue(
+                cpu_share=cpu_share,
+                ignore_head=self._ignore_head_node,
+                runtime_env=self._runtime_env,
+                cpus=cpus,
+                gpus=gpus,
+                gpu_memory_gb=gpu_memory_gb,
+            )
+        return LocalVenue(cpus, gpus, gpu_memory_gb, cpu_share)
 
 
 class _StreamingRun:
     """One run: scheduler, backend, books and screen."""
 
-    def __init__(self, executor: StreamingExecutor, opened: OpenRun, cluster: Cluster) -> None:
+    def __init__(self, executor: StreamingExecutor, opened: OpenRun, venue: Venue) -> None:
         config = executor._config
         self.opened = opened
         failure_folder = Path(_local_folder(opened, opened.plan.pipeline)) / "failures"
         self.books = Books(opened.plan, opened.folder, opened.journal, failure_folder)
         settings = Settings(
-            memory_budget=executor._budget or _default_budget(),
+            memory_budget=venue.budget(executor._budget),
             autoscale_interval_s=float(config["autoscale_interval_s"]),
             max_attempts=executor._max_attempts,
             batch_mode=config["execution_mode"] == "batch",
+            round_trip_s=venue.round_trip_s,
         )
         self._speed_keys = keys_of(opened.plan) if executor._profile else []
         known = read_speeds(self._speed_keys) or [None] * len(opened.plan.pools)
-        specs = [_spec(pool, executor._timeout, speed) for pool, speed in zip(opened.plan.pools, known, strict=True)]
-        self.scheduler = Scheduler(specs, cluster, settings)
-        self._cluster = cluster
+        nodes = len(venue.cluster.nodes)
+        specs = [
+            _spec(pool, executor._timeout, nodes, speed) for pool, speed in zip(opened.plan.pools, known, strict=True)
+        ]
+        self.scheduler = Scheduler(specs, venue.cluster, settings)
+        self._venue = venue
         self._executor = executor
         self._view = LiveView(opened.plan.pipeline, float(config["logging_interval"]), enabled=executor._show_progress)
         self._started = time.monotonic()
@@ -194,13 +226,12 @@ class _StreamingRun:
     def run(self, roots: list[Task[Any]], *, given: bool) -> None:
         """Run everything, and leave nothing behind."""
         self.books.given_sources = given
-        backend = LocalBackend(
+        executor = self._executor
+        backend = self._venue.backend(
             self.opened.plan,
-            self._cluster,
             self.books,
-            max_attempts=self._executor._max_attempts,
-            failure_folder=self.books.failure_folder,
-            spill_dir=self._executor._spill_dir,
+            max_attempts=executor._max_attempts,
+            spill_dir=executor._spill_dir,
             ledger=self.opened.ledger,
         )
         try:
@@ -250,22 +281,19 @@ class _StreamingRun:
             failed=self.books.failed or None,
         )
 
-    def _put(self, backend: LocalBackend, roots: list[Task[Any]], *, given: bool) -> list[Output]:
+    def _put(self, backend: RunBackend, roots: list[Task[Any]], *, given: bool) -> list[Output]:
         """Store the tasks a run begins with, less those that a checkpoint has."""
         outputs = []
-        for number, task in enumerate(roots):
-            path = backend.folders.spill / f"root-{number}"
-            stored = Stored(task.task_id, task._order, task._sources, 0, rows_of(task), str(path))
-            if given and self.books.settlement.is_done(stored.id):
+        for task in roots:
+            if given and self.books.settlement.is_done(task.task_id):
                 continue
-            store(dump_task(task), path)
-            backend.put(item_key(0, task.task_id), stored)
+            stored = backend.put(item_key(0, task.task_id), task)
             if given:
                 self.books.emitted([stored], last=False)
             outputs.append(Output(task.task_id, task._order, 0, rows_of(task)))
         return outputs
 
-    def _look(self, backend: LocalBackend, now: float) -> None:
+    def _look(self, backend: RunBackend, now: float) -> None:
         """Show how far the run has come, and stop it if more has failed than may."""
         most = self._executor._max_failed
         if most is not None and most >= 1 and self.books.failed > most and not self._gave_up:
@@ -284,7 +312,7 @@ class _StreamingRun:
             self._view.say(silence(silent, why_nothing_moves(self.scheduler)))
 
 
-def _spec(pool: Pool, timeout: float | None, known: Speed | None = None) -> PoolSpec:
+def _spec(pool: Pool, timeout: float | None, nodes: int, known: Speed | None = None) -> PoolSpec:
     """Turn a planned pool into what the scheduler has to know of it."""
     spec = pool.stages[0].xenna_stage_spec()
     lifetime, interval = spec.get("worker_max_lifetime_m"), spec.get("worker_restart_interval_m", 0)
@@ -292,7 +320,7 @@ def _spec(pool: Pool, timeout: float | None, known: Speed | None = None) -> Pool
         name=pool.name,
         need=pool.resources,
         batch_size=pool.batch_size,
-        workers=pool.num_workers,
+        workers=pool.num_workers if pool.num_workers is not None else _workers_on(pool, nodes),
         barrier=any(stage.is_barrier for stage in pool.stages),
         timeout_s=timeout,
         max_tasks_per_worker=pool.stages[0].ray_stage_spec().get("max_calls_per_worker"),
@@ -304,6 +332,12 @@ def _spec(pool: Pool, timeout: float | None, known: Speed | None = None) -> Pool
         expected_output_bytes=known.output_bytes if known else None,
         expected_start_up_s=known.start_up_s if known else None,
     )
+
+
+def _workers_on(pool: Pool, nodes: int) -> int | None:
+    """Return how many workers a pool has if a stage of it asks for so many per node."""
+    per_node = [count for stage in pool.stages if (count := stage.num_workers_per_node()) is not None]
+    return max(1, ceil(max(per_node) * nodes)) if per_node else None
 
 
 def _growth(pool: Pool, asked_gb: float | None) -> int | None:
@@ -325,19 +359,13 @@ def _checked(config: dict[str, Any]) -> dict[str, Any]:
     return config
 
 
-def _default_budget() -> int:
-    """Take a share of the memory that is free, and no more than shared memory holds."""
-    free = int(psutil.virtual_memory().available)
-    return max(2**26, int(min(_SHARE_OF_FREE_MEMORY * free, 0.8 * shared_memory_free())))
-
-
 def _local_folder(opened: OpenRun, pipeline: str) -> str:
     """Return a folder on this machine for what failed, beside the run folder if that is here."""
     return opened.folder.path if "://" not in opened.folder.path else str(Path("penstock-runs") / pipeline)
 
 
 @contextmanager
-def _interruptible(backend: LocalBackend) -> Iterator[None]:
+def _interruptible(backend: RunBackend) -> Iterator[None]:
     """Let Ctrl-C stop the sources first, and everything when it comes again."""
     if threading.current_thread() is not threading.main_thread():
         yield

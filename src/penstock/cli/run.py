@@ -22,6 +22,7 @@ def command(recipe: str, overrides: tuple[str, ...], checkpoint: str | None, no_
       penstock run recipe.yaml
       penstock run english-web input_path=crawl/ output_path=clean/
       penstock run recipe.yaml stages.1.filter_obj.min_words=80 mode=overwrite
+      penstock run recipe.yaml ray_client.num_gpus=4    a cluster of its own, changed
       penstock run recipe.yaml --checkpoint state/      go on where it stopped, if it did
       penstock run fuzzy-dedup input_path=crawl/ output_path=unique/
     """

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
-from penstock.backends.streaming import StreamingExecutor
 from penstock.core.composite import CompositeStage
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
@@ -64,21 +63,6 @@ class Sequential(CompositeStage[Task[Any], Task[Any]]):
     def decompose(self) -> list[ProcessingStage[Any, Any]]:
         """Return the stages it was given."""
         return self.stages
-
-
-class XennaExecutor(StreamingExecutor):
-    """The streaming executor under the name users know; it takes the same settings.
-
-    >>> XennaExecutor(config={"execution_mode": "batch"}).__class__.__mro__[1].__name__
-    'StreamingExecutor'
-    """
-
-    def __init__(self, config: dict[str, Any] | None = None, ignore_head_node: bool = False) -> None:
-        if ignore_head_node:
-            raise ValueError(
-                "XennaExecutor(ignore_head_node=True): a run on one machine has no head node to leave out."
-            )
-        super().__init__(config)
 
 
 class Client:

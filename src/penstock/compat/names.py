@@ -120,7 +120,13 @@ _DUPLICATES_REMOVAL = _all_in("penstock.dedup", "TextDuplicatesRemovalWorkflow")
 
 _TEXT = f"{ROOT}.stages.text"
 _DOWNLOAD = f"{_TEXT}.download"
-_XENNA = _all_in("penstock.compat.legacy", "XennaExecutor")
+_XENNA = _all_in("penstock.compat.executors", "XennaExecutor")
+_RAY_DATA = _all_in("penstock.compat.executors", "RayDataExecutor")
+_RAY_ACTOR_POOL = _all_in("penstock.compat.executors", "RayActorPoolExecutor")
+_RAY_CLIENT = {
+    **_all_in("penstock.backends.ray.client", "RayClient"),
+    **_all_in("penstock.backends.ray.slurm", "SlurmRayClient"),
+}
 
 # Module -> its public names -> "module:name" of ours. Parents of a module need no entry of their own.
 NAMES: Mapping[str, Mapping[str, str]] = {
@@ -130,6 +136,11 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     f"{ROOT}.pipeline.workflow": _all_in("penstock.core.workflow", "WorkflowBase", "WorkflowRunResult"),
     f"{ROOT}.backends.xenna": _XENNA,
     f"{ROOT}.backends.xenna.executor": _XENNA,
+    f"{ROOT}.backends.ray_data": _RAY_DATA,
+    f"{ROOT}.backends.ray_data.executor": _RAY_DATA,
+    f"{ROOT}.backends.ray_actor_pool": _RAY_ACTOR_POOL,
+    f"{ROOT}.backends.ray_actor_pool.executor": _RAY_ACTOR_POOL,
+    f"{ROOT}.core.client": _RAY_CLIENT,
     f"{ROOT}.utils.distributed_utils": _all_in("penstock.compat.legacy", "get_client"),
     f"{ROOT}.backends.base": _all_in("penstock.core.worker_info", "NodeInfo", "WorkerMetadata"),
     f"{ROOT}.utils.performance_utils": _all_in("penstock.core.perf", "StagePerfStats"),
@@ -223,23 +234,13 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     f"{_TEXT}.modifiers.fasttext.fasttext_label": _LABEL_MODIFIER,
 }
 
-_STREAMING = "StreamingExecutor (penstock), which uses every core and GPU of this machine"
-_OWN_STAGE = "a ProcessingStage of your own (penstock), which sees one batch at a time"
 _OWN_FILTER = "ScoreFilter with a DocumentFilter of your own (penstock.text)"
-_NO_CLUSTER = "StreamingExecutor (penstock), which needs no cluster: leave the client out"
 
-_RAY_DATA = {"RayDataExecutor": _STREAMING}
-_RAY_ACTOR_POOL = {"RayActorPoolExecutor": _STREAMING}
 _QUALITY = {"QualityClassifier": _OWN_FILTER}
 
 # Module -> names in it that we do not have, but users often import -> what to use meanwhile.
 # The modules can be imported, because only then can the message name the class the script asks for.
 WANTED: Mapping[str, Mapping[str, str]] = {
-    f"{ROOT}.backends.ray_data": _RAY_DATA,
-    f"{ROOT}.backends.ray_data.executor": _RAY_DATA,
-    f"{ROOT}.backends.ray_actor_pool": _RAY_ACTOR_POOL,
-    f"{ROOT}.backends.ray_actor_pool.executor": _RAY_ACTOR_POOL,
-    f"{ROOT}.core.client": {"RayClient": _NO_CLUSTER, "SlurmRayClient": _NO_CLUSTER},
     f"{_TEXT}.classifiers": _QUALITY,
     f"{_TEXT}.classifiers.quality": _QUALITY,
 }

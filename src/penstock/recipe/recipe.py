@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from penstock.backends.ray.client import RayClient
+from penstock.backends.streaming import StreamingExecutor
+from penstock.compat.executors import RayActorPoolExecutor, RayDataExecutor, XennaExecutor
 from penstock.core.executor import Executor
 from penstock.core.pipeline import Pipeline
 from penstock.core.stage import ProcessingStage
@@ -19,7 +24,27 @@ from penstock.recipe.instantiate import instantiate
 from penstock.recipe.override import apply_overrides
 from penstock.recipe.variables import missing_variables, resolve_variables
 
-SETTINGS = frozenset({"name", "description", "stages", "workflow", "executor", "checkpoint_path"})
+SETTINGS = frozenset(
+    {
+        "name",
+        "description",
+        "stages",
+        "workflow",
+        "executor",
+        "backend",
+        "execution_mode",
+        "ray_client",
+        "checkpoint_path",
+    }
+)
+# What a recipe may name as its backend, instead of describing an executor.
+_BACKENDS: Mapping[str, Callable[[dict[str, Any]], Executor]] = {
+    "local": partial(StreamingExecutor, backend="local"),
+    "ray": partial(StreamingExecutor, backend="ray"),
+    "xenna": XennaExecutor,
+    "ray_data": RayDataExecutor,
+    "ray_actor_pool": RayActorPoolExecutor,
+}
 
 
 @dataclass(frozen=True)
@@ -30,6 +55,8 @@ class Recipe:
     executor: Executor | None
     checkpoint_path: str | None
     source: str = ""
+    # Starts a cluster for the run, if it needs one.
+    ray_client: RayClient | None = None
 
     @property
     def pipeline(self) -> Pipeline:
@@ -42,16 +69,20 @@ class Recipe:
         )
 
     def run(self, checkpoint_path: str | None = None, executor: Executor | None = None) -> None:
-        """Run what it describes; what is given here counts more than what the recipe says."""
+        """Run what it describes, with a cluster around it if the recipe asks for one.
+
+        What is given here counts more than what the recipe says.
+        """
         checkpoint_path, executor = checkpoint_path or self.checkpoint_path, executor or self.executor
-        if isinstance(self.job, Pipeline):
-            self.job.run(executor, checkpoint_path=checkpoint_path)
-        elif checkpoint_path:
-            raise RecipeError(
-                f"{self.source}: a workflow goes on by itself where it was stopped; leave the checkpoint out."
-            )
-        else:
-            self.job.run(executor=executor)
+        with self.ray_client or nullcontext():
+            if isinstance(self.job, Pipeline):
+                self.job.run(executor, checkpoint_path=checkpoint_path)
+            elif checkpoint_path:
+                raise RecipeError(
+                    f"{self.source}: a workflow goes on by itself where it was stopped; leave the checkpoint out."
+                )
+            else:
+                self.job.run(executor=executor)
 
 
 def load_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
@@ -86,10 +117,10 @@ def build_recipe(document: Document) -> Recipe:
     else:
         stages = [_stage(entry, document, position) for position, entry in enumerate(data["stages"])]
         job = Pipeline(str(name), data.get("description"), stages)
-    executor = instantiate(data.get("executor"), document, ("executor",))
-    if executor is not None and not hasattr(executor, "execute"):
-        raise RecipeError(f"{document.where(('executor',))}: expected a _target_ that makes an executor.")
-    return Recipe(job, executor, data.get("checkpoint_path"), document.source)
+    ray_client = instantiate(data.get("ray_client"), document, ("ray_client",))
+    if ray_client is not None and not isinstance(ray_client, RayClient):
+        raise RecipeError(f"{document.where(('ray_client',))}: expected a _target_ that makes a RayClient.")
+    return Recipe(job, _executor(data, document), data.get("checkpoint_path"), document.source, ray_client)
 
 
 def _workflow(entry: Any, document: Document) -> WorkflowBase:  # noqa: ANN401 - YAML
@@ -97,6 +128,23 @@ def _workflow(entry: Any, document: Document) -> WorkflowBase:  # noqa: ANN401 -
     if not isinstance(made, WorkflowBase):
         raise RecipeError(f"{document.where(('workflow',))}: a workflow is a mapping with a _target_ that makes one.")
     return made
+
+
+def _executor(data: dict[str, Any], document: Document) -> Executor | None:
+    executor: Executor | None = instantiate(data.get("executor"), document, ("executor",))
+    backend, mode = data.get("backend"), data.get("execution_mode")
+    if backend is None and mode is None:
+        if executor is not None and not hasattr(executor, "execute"):
+            raise RecipeError(f"{document.where(('executor',))}: expected a _target_ that makes an executor.")
+        return executor
+    where = document.where(("execution_mode" if backend is None else "backend",))
+    if executor is not None:
+        raise RecipeError(f"{where}: give an executor, or a backend and its execution_mode, not both.")
+    if backend is not None and backend not in _BACKENDS:
+        known = f"there are {', '.join(sorted(_BACKENDS))}.{suggestion(backend, _BACKENDS)}"
+        raise RecipeError(f"{where}: there is no backend '{backend}'; {known}")
+    config = {} if mode is None else {"execution_mode": mode}
+    return _BACKENDS[backend](config) if backend is not None else StreamingExecutor(config)
 
 
 def _stage(entry: Any, document: Document, position: int) -> ProcessingStage[Any, Any]:  # noqa: ANN401 - YAML

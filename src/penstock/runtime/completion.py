@@ -30,6 +30,9 @@ class Completion:
     def __init__(self) -> None:
         self._pending: Counter[str] = Counter()
         self._leader: dict[str, str] = {}
+        # The sources that a leader stands for, and leaders of which nothing was on its way when last looked.
+        self._members: dict[str, list[str]] = {}
+        self._may_be_complete: dict[str, None] = {}
         self._records: dict[str, SourceRecord] = {}
 
     def enter(self, tasks: Iterable[Task[Any] | Stored]) -> None:
@@ -42,7 +45,10 @@ class Completion:
     def leave(self, tasks: Iterable[Task[Any] | Stored]) -> None:
         """Note tasks that have been worked on; what they became has been entered before."""
         for task in tasks:
-            self._pending[self._find(_sources(task)[0])] -= 1
+            leader = self._find(_sources(task)[0])
+            self._pending[leader] -= 1
+            if self._pending[leader] == 0:
+                self._may_be_complete[leader] = None
 
     def finish(self, tasks: Sequence[Task[Any]]) -> None:
         """Note tasks that came out of the last stage."""
@@ -60,21 +66,25 @@ class Completion:
 
     def take_complete(self) -> dict[str, SourceRecord]:
         """Return the sources that have become complete, with what they came to, and forget them."""
-        complete = {leader for leader, count in self._pending.items() if count == 0}
         taken: dict[str, SourceRecord] = {}
-        for source in [source for source in self._leader if self._find(source) in complete]:
-            taken[source] = self._records.pop(source, SourceRecord())
-        for source in taken:
-            del self._leader[source]
-        for leader in complete:
+        for leader in self._may_be_complete:
+            if self._pending.get(leader) != 0:
+                continue  # something came after all, or it follows another one now
             del self._pending[leader]
+            for source in self._members.pop(leader):
+                taken[source] = self._records.pop(source, SourceRecord())
+                del self._leader[source]
+        self._may_be_complete = {}
         return taken
 
     def _record(self, source: str) -> SourceRecord:
         return self._records.setdefault(source, SourceRecord())
 
     def _find(self, source: str) -> str:
-        while (leader := self._leader.setdefault(source, source)) != source:
+        if source not in self._leader:
+            self._leader[source] = source
+            self._members[source] = [source]
+        while (leader := self._leader[source]) != source:
             source = leader
         return source
 
@@ -84,6 +94,7 @@ class Completion:
             other = self._find(source)
             if other != first:
                 self._leader[other] = first
+                self._members[first] += self._members.pop(other)
                 self._pending[first] += self._pending.pop(other, 0)
 
 

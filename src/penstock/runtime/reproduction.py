@@ -19,10 +19,15 @@ Steps = Sequence[ProcessingStage[Any, Any]]
 def keep_failure(path: Path, steps: Steps, tasks: Sequence[Task[Any]]) -> str:
     """Write a failure down, and return what to type to see it again."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(pack_failure(steps, tasks))
+    return f"penstock reproduce {path}"
+
+
+def pack_failure(steps: Steps, tasks: Sequence[Task[Any]]) -> bytes:
+    """Return a failure as it is written."""
     body = cloudpickle.dumps((list(steps), [task.compacted() for task in tasks]))
     # Modules of the user's own are found again where they were found before.
-    path.write_bytes(pickle.dumps({"sys_path": list(sys.path), "body": body}))
-    return f"penstock reproduce {path}"
+    return pickle.dumps({"sys_path": list(sys.path), "body": body})
 
 
 def load_failure(path: Path) -> tuple[list[ProcessingStage[Any, Any]], list[Task[Any]]]:

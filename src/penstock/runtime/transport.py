@@ -12,7 +12,7 @@ import os
 import pickle
 import struct
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from penstock.core.task import Task
 
@@ -20,32 +20,55 @@ _ALIGNMENT = 64
 _COUNT = struct.Struct("<Q")
 
 
+class Place(Protocol):
+    """Where a task lies, if that is neither a file nor here: some object store."""
+
+    def load(self) -> Task[Any]:
+        """Return the task."""
+        ...
+
+    def remove(self) -> None:
+        """Free its storage."""
+        ...
+
+
 class Stored(NamedTuple):
-    """A task that lies in a file, and what has to be known of it without opening the file."""
+    """A task that lies somewhere, and what has to be known of it without looking there."""
 
     id: str
     order: tuple[int, ...]
     sources: tuple[str, ...]
     size: int
     rows: int
-    # Where it lies; a small task is the bytes themselves, because a file would cost more than it holds.
-    place: str | bytes
+    # The file it lies in; a small task is the bytes themselves, because a file would cost more than it holds.
+    place: str | bytes | Place
 
     def load(self) -> Task[Any]:
         """Return the task; of a file, its buffers stay where they are."""
-        return load(self.place)
+        return load(self.place) if isinstance(self.place, str | bytes) else self.place.load()
 
     def remove(self) -> None:
         """Free its storage; whoever has it mapped keeps it."""
         if isinstance(self.place, str):
             Path(self.place).unlink(missing_ok=True)
+        elif not isinstance(self.place, bytes):
+            self.place.remove()
+
+
+def pickle_task(task: Task[Any]) -> tuple[bytes, list[memoryview]]:
+    """Return a task as a pickle, and the buffers that belong to it."""
+    buffers: list[pickle.PickleBuffer] = []
+    header = pickle.dumps(task.compacted(), protocol=5, buffer_callback=buffers.append)
+    return header, [buffer.raw() for buffer in buffers]
 
 
 def dump_task(task: Task[Any]) -> list[Any]:
     """Return a task as a list of buffers to be written one after the other."""
-    buffers: list[pickle.PickleBuffer] = []
-    header = pickle.dumps(task.compacted(), protocol=5, buffer_callback=buffers.append)
-    raw = [buffer.raw() for buffer in buffers]
+    return laid_out(*pickle_task(task))
+
+
+def laid_out(header: bytes, raw: list[memoryview]) -> list[Any]:
+    """Return a pickle and its buffers in the order in which they are written, with what a reader has to know first."""
     sizes = struct.pack(f"<{len(raw) + 2}Q", len(raw), len(header), *(buffer.nbytes for buffer in raw))
     parts: list[Any] = [sizes, header]
     position = len(sizes) + len(header)

@@ -51,6 +51,8 @@ class RunBatch(NamedTuple):
     probe: bool = False
     # Outputs go to disk and take no credit.
     spill: bool = False
+    # It was done before and is run once more for outputs that were lost: what it counts has been counted.
+    again: bool = False
 
 
 class GrantCredit(NamedTuple):

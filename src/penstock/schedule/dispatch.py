@@ -58,7 +58,10 @@ def _give(run: Run, pool: Pool, worker: Worker, batch: Batch) -> None:
     credit = batch.charge.total if batch.charge is not None else 0
     keys = tuple(item.key for item in batch.items)
     already = frozenset(batch.emitted)
-    run.actions.append(RunBatch(worker.id, batch.id, keys, credit, already, batch.selections, batch.is_probe))
+    batch.asked_for = frozenset(batch.owed)
+    run.actions.append(
+        RunBatch(worker.id, batch.id, keys, credit, already, batch.selections, batch.is_probe, again=batch.is_again)
+    )
 
 
 def _batches_ahead(run: Run, pool: Pool) -> int:

@@ -73,6 +73,20 @@ class BatchFailed(NamedTuple):
     error: str
 
 
+class InputsLost(NamedTuple):
+    """A batch could not begin: some of its items are gone from where they were stored."""
+
+    worker: str
+    batch: int
+    items: tuple[str, ...]
+
+
+class ItemsLost(NamedTuple):
+    """Stored items that nobody works on are gone, with the machine they lay on."""
+
+    items: tuple[str, ...]
+
+
 class NodeAdded(NamedTuple):
     """A machine has joined."""
 
@@ -101,6 +115,8 @@ Event = (
     | Emitted
     | BatchDone
     | BatchFailed
+    | InputsLost
+    | ItemsLost
     | NodeAdded
     | NodeLost
     | Tick

@@ -7,13 +7,16 @@ was stopped for the run's own reasons goes back to the queue as if nothing had h
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
 from penstock.schedule.actions import DeadLetter
 from penstock.schedule.clock import take_overdue
 from penstock.schedule.items import close, give_credit_back, running_batch
+from penstock.schedule.quarantine import blame_node
 from penstock.schedule.recovery import Recovery
+from penstock.schedule.regeneration import hold
 from penstock.schedule.state import Batch, Run, Status, Worker
 from penstock.schedule.suspicion import attempts_needed
 from penstock.schedule.workforce import end_batch, kill, remove
@@ -43,9 +46,10 @@ def worker_lost(run: Run, worker_id: str, death: Death) -> None:
     worker = remove(run, worker_id)
     if worker is None:
         return
-    if not worker.is_up and worker.status is Status.STARTING:
-        _setup_failed(run, worker, death)
     running = worker.batches.popleft() if worker.batches else None
+    to_blame = blame_node(run, worker, running, from_outside=death.from_outside)
+    if not worker.is_up and worker.status is Status.STARTING and not to_blame:
+        _setup_failed(run, worker, death)
     _requeue(run, worker.batches)
     if running is not None:
         _attempt_failed(run, running, death)
@@ -60,6 +64,16 @@ def node_lost(run: Run, name: str) -> None:
         remove(run, worker.id)
         _requeue(run, worker.batches)
     run.ask_for_plan(f"node '{name}' was lost")
+
+
+def inputs_lost(run: Run, worker_id: str, batch_id: int, items: Sequence[str]) -> None:
+    """Note that a batch could not begin because some of its items are gone; nobody is to blame."""
+    batch = running_batch(run, worker_id, batch_id)
+    if batch is None:
+        return
+    end_batch(run, run.workers[worker_id])
+    give_credit_back(run, batch)
+    hold(run, batch, items)
 
 
 def batch_failed(run: Run, worker_id: str, batch_id: int, error: str) -> None:
@@ -179,10 +193,11 @@ def _setup_failed(run: Run, worker: Worker, death: Death) -> None:
     max_attempts = run.settings.max_attempts
     pool.unexplained_deaths += death.from_outside
     enough = attempts_needed(max_attempts, pool.unexplained_deaths, pool.survived)
-    if pool.setup_failures < (enough if death.from_outside else max_attempts):
+    enough = enough if death.from_outside else max_attempts
+    if pool.setup_failures < enough:
         return
     if any(other.is_up for other in pool.workers.values()):
         pool.ceiling = max(1, pool.staffed - pool.starting)
         pool.setup_failures = 0
-    elif not pool.starting:
+    elif not pool.starting or pool.setup_failures >= 2 * enough:  # there may always be one more on its way
         run.fatal = run.fatal or f"workers of pool '{pool.spec.name}' cannot be set up: {death.reason}"

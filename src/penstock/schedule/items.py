@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from penstock.schedule.actions import DropItem
 from penstock.schedule.credit import Charge
 from penstock.schedule.events import Output
+from penstock.schedule.regeneration import goes_again, regain
 from penstock.schedule.state import Batch, Item, Run, item_key
 from penstock.schedule.workforce import drain
 
@@ -46,20 +47,28 @@ def take_outputs(run: Run, worker_id: str, batch_id: int, outputs: Sequence[Outp
         if output.id in batch.emitted:
             continue
         batch.emitted.add(output.id)
+        batch.owed.discard(output.id)
         pool.estimate.outputs.observe(output.size)
         if run.is_last(batch.pool):
             run.results += 1
             continue
         charge = _charge(run, batch, output.size)
+        known = run.items.get(item_key(batch.pool + 1, output.id))
         for index, frontier in run.frontiers.items():
             if batch.pool < index:
                 for item in batch.items:
                     frontier.advance(item, output.order)
-        enqueue(run, Item(output.id, output.order, batch.pool + 1, output.size, output.rows, charge))
+        if known is not None and known.is_lost:
+            regain(run, known, output.size, charge)
+        else:
+            enqueue(run, Item(output.id, output.order, batch.pool + 1, output.size, output.rows, charge, batch))
 
 
 def close(run: Run, batch: Batch) -> None:
     """Count a batch as done: its items are consumed."""
+    if goes_again(run, batch):
+        return
+    batch.is_closed = True
     for item in batch.items:
         run.pools[item.pool].done += 1
         _forget(run, item)
@@ -133,6 +142,7 @@ def _forget(run: Run, item: Item) -> None:
             frontier.leave(item)
     if item.charge is not None:
         run.credits.release(item.charge)
+        item.charge = None
     del run.items[item.key]
     run.actions.append(DropItem(item.key))
     note_completed_pools(run)

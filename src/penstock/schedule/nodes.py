@@ -26,6 +26,7 @@ class Nodes:
 
     def __init__(self, cluster: Cluster) -> None:
         self._free: dict[str, Free] = {}
+        self._empty: dict[str, Node] = {}
         # The same the other way round, since many nodes look alike: all names in one state, in the order they came.
         self._alike: dict[Free, dict[str, None]] = {}
         # What was worked out about such states before; all copies of these nodes share it.
@@ -37,6 +38,7 @@ class Nodes:
         """Return nodes that can be filled without changing these."""
         twin = Nodes(Cluster(()))
         twin._free = dict(self._free)
+        twin._empty = self._empty
         twin._alike = {free: dict(names) for free, names in self._alike.items()}
         twin._memos = self._memos
         return twin
@@ -117,11 +119,18 @@ class Nodes:
 
     def add(self, node: Node) -> None:
         """Take a new node in."""
+        self._empty[node.name] = node
         self._set(node.name, free_node(node))
 
     def remove(self, name: str) -> None:
         """Forget a node that is gone."""
+        self._empty.pop(name, None)
         self._set(name, None)
+
+    def can_do_without(self, name: str, needs: Sequence[Resources]) -> bool:
+        """Tell whether workers of every kind would find a place if a node were not there."""
+        others = Cluster(tuple(node for other, node in self._empty.items() if other != name))
+        return all(others.why_not(need) is None for need in needs)
 
     def free(self) -> Mapping[str, Free]:
         """Return what is free on each node."""

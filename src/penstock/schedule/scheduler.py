@@ -22,6 +22,8 @@ from penstock.schedule.events import (
     CreditWanted,
     Emitted,
     Event,
+    InputsLost,
+    ItemsLost,
     NodeAdded,
     NodeLost,
     Output,
@@ -31,7 +33,16 @@ from penstock.schedule.events import (
     WorkerLost,
     WorkerReady,
 )
-from penstock.schedule.failures import Death, batch_failed, kill_overdue, node_lost, search_on, worker_gone, worker_lost
+from penstock.schedule.failures import (
+    Death,
+    batch_failed,
+    inputs_lost,
+    kill_overdue,
+    node_lost,
+    search_on,
+    worker_gone,
+    worker_lost,
+)
 from penstock.schedule.frontier import Frontier
 from penstock.schedule.granting import grant_credit, note_want
 from penstock.schedule.items import (
@@ -44,6 +55,8 @@ from penstock.schedule.items import (
     take_outputs,
 )
 from penstock.schedule.nodes import Nodes
+from penstock.schedule.quarantine import note_success
+from penstock.schedule.regeneration import lose_items
 from penstock.schedule.staffing import PlanRecord, Staffing
 from penstock.schedule.state import Item, Pool, PoolSpec, Run, Settings
 from penstock.schedule.workforce import drain, end_batch, note_ready, recycle_if_due, shut_down, start_missing
@@ -112,6 +125,8 @@ class Scheduler(Run):
                 worker_gone(self, worker_id)
             case WorkerLost(worker_id, reason, step, rows, from_outside):
                 worker_lost(self, worker_id, Death(reason, step, rows, from_outside))
+                for name in self.quarantined:
+                    self.staffing.remove_node(name)
             case CreditWanted(worker_id, batch_id, size):
                 note_want(self, worker_id, batch_id, size)
             case Emitted(worker_id, batch_id, outputs):
@@ -120,6 +135,10 @@ class Scheduler(Run):
                 self._batch_done(worker_id, batch_id, seconds, resident)
             case BatchFailed(worker_id, batch_id, error):
                 batch_failed(self, worker_id, batch_id, error)
+            case InputsLost(worker_id, batch_id, items):
+                inputs_lost(self, worker_id, batch_id, items)
+            case ItemsLost(items):
+                lose_items(self, items)
             case NodeAdded(node):
                 self.nodes.add(node)
                 self.staffing.add_node(node)
@@ -138,6 +157,7 @@ class Scheduler(Run):
             return
         worker, pool = self.workers[worker_id], self.pools[batch.pool]
         worker.tasks_done += 1
+        note_success(self, worker)
         pool.survived += 1
         worker.first_resident_bytes = worker.first_resident_bytes or resident
         worker.resident_bytes = resident

@@ -121,13 +121,18 @@ class Item:
     size: int = 0
     rows: int = 1
     charge: Charge | None = None
+    # The batch it came out of, None for what a run begins with; and the one it goes into, when it does.
+    made_by: Batch | None = field(default=None, repr=False, compare=False)
+    batch: Batch | None = field(default=None, repr=False, compare=False)
+    # Whether it is gone from where it was stored, and being made again.
+    is_lost: bool = False
 
     def __post_init__(self) -> None:
         """Make the name a backend knows it by: a stage may keep an id, so the pool is part of it."""
         self.key = item_key(self.pool, self.id)
 
 
-@dataclass
+@dataclass(eq=False)
 class Batch:
     """Items that a worker takes together; it keeps its members through every attempt."""
 
@@ -145,6 +150,18 @@ class Batch:
     unexplained_deaths: int = 0
     # How many rows it had at a step of its chain when it first failed there.
     rows_at: dict[int, int] = field(default_factory=dict)
+    # Whether it is done; it is opened again when something it made was lost.
+    is_closed: bool = False
+    is_again: bool = False
+    # Items it waits for, because they were lost; outputs it has to give again, and those it was asked for.
+    missing: set[str] = field(default_factory=set)
+    owed: set[str] = field(default_factory=set)
+    asked_for: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        """Tell the items where they are."""
+        for item in self.items:
+            item.batch = self
 
     @property
     def order(self) -> Order:
@@ -294,6 +311,9 @@ class Run:
     worker_count: int = 0
     # Which pool a worker was of, also after it is gone: for what it said last.
     pool_of: dict[str, int] = field(default_factory=dict)
+    # What speaks against a machine since something was last finished there; and machines that get no more work.
+    blamed: dict[str, set[str]] = field(default_factory=dict)
+    quarantined: list[str] = field(default_factory=list)
     # Whether the run began with one empty task that a source makes others from.
     begins_with_root: bool = False
 

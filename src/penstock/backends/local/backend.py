@@ -14,9 +14,8 @@ from math import ceil
 from multiprocessing import get_context
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-import cloudpickle
 import psutil
 
 from penstock.backends.local.folders import RunFolders
@@ -34,15 +33,17 @@ from penstock.backends.local.messages import (
     ToWorker,
     Wants,
 )
-from penstock.backends.local.process import CRUMB, WorkerOrders, worker_main
+from penstock.backends.local.process import WorkerOrders, worker_main
+from penstock.backends.travelling import pickled_chain, preludes
 from penstock.core.cluster import Cluster
-from penstock.core.stage import ProcessingStage
-from penstock.errors import PlanError
+from penstock.core.task import Task
 from penstock.ledger.keeping import KeptLedger
 from penstock.plan.plan import Plan
 from penstock.runtime.books import Books
+from penstock.runtime.crumb import take_crumb
 from penstock.runtime.machine import GB
-from penstock.runtime.transport import Stored
+from penstock.runtime.selection import rows_of
+from penstock.runtime.transport import Stored, dump_task, store
 from penstock.schedule.actions import (
     Action,
     DeadLetter,
@@ -73,7 +74,6 @@ _STOP_PATIENCE_S = 30.0
 _SENT_BY_OTHERS = {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT}
 # Loaded once in the fork server, so that a new worker begins with them.
 _PRELOAD = ["penstock.backends.local.process", "pyarrow", "pyarrow.parquet", "penstock.text"]
-_PRELUDES = ("penstock.compat.nemo_curator",)
 
 
 @dataclass
@@ -113,7 +113,7 @@ class LocalBackend:
         self._ledger = ledger
         self._context: ForkServerContext = get_context("forkserver")
         self._context.set_forkserver_preload(_PRELOAD)
-        self._chains = [_pickled(plan.pipeline, pool.steps) for pool in plan.pools]
+        self._chains = [pickled_chain(plan.pipeline, pool.steps) for pool in plan.pools]
         with _without_main():
             self.folders = RunFolders.make(self._context, spill_dir)
         self._workers: dict[str, LocalWorker] = {}
@@ -169,9 +169,13 @@ class LocalBackend:
 
     # -- what the executor uses ----------------------------------------------------------------------------
 
-    def put(self, key: str, stored: Stored) -> None:
-        """Take in a stored task that a run begins with."""
+    def put(self, key: str, task: Task[Any]) -> Stored:
+        """Store a task that a run begins with."""
+        path = self.folders.spill / f"root-{len(self._stored)}"
+        store(dump_task(task), path)
+        stored = Stored(task.task_id, task._order, task._sources, 0, rows_of(task), str(path))
         self._stored[key] = stored
+        return stored
 
     def ask_to_stop(self) -> None:
         """Note that the user wants to stop; may be called from a signal handler."""
@@ -221,7 +225,7 @@ class LocalBackend:
             failure_folder=self._failure_folder,
             ledger=self._ledger.orders(action.pool) if self._ledger is not None else None,
             sys_path=tuple(sys.path),
-            preludes=tuple(module for module in _PRELUDES if module in sys.modules),
+            preludes=preludes(),
         )
         ours, theirs = self._context.Pipe()
         process = self._context.Process(target=worker_main, args=(theirs, orders), name=f"penstock-{action.worker}")
@@ -302,23 +306,13 @@ class LocalBackend:
         del self._workers[worker.id]
         self._selector.unregister(worker.process.sentinel)
         worker.line.close()
-        step, rows = self._last_crumb(worker)
+        step, rows = take_crumb(self.folders.memory / f"crumb-{worker.id}")
         if worker.ending:
             return [*events, WorkerGone(worker.id)]
         exit_code = worker.process.exitcode
         reason = worker.kill_reason or _how_it_ended(exit_code)
         from_outside = not worker.kill_reason and exit_code is not None and -exit_code in _SENT_BY_OTHERS
         return [*events, WorkerLost(worker.id, reason, step, rows, from_outside)]
-
-    def _last_crumb(self, worker: LocalWorker) -> tuple[int | None, int]:
-        """Return where a worker was when it died: the step of its chain, and the rows there."""
-        path = self.folders.memory / f"crumb-{worker.id}"
-        try:
-            step, rows = CRUMB.unpack(path.read_bytes())
-        except (OSError, ValueError):
-            return None, 0
-        path.unlink(missing_ok=True)
-        return (step, rows) if step >= 0 else (None, 0)
 
     def _look_at_workers(self) -> list[Event]:
         """Kill workers that use more memory than their stages declared, or do not stop."""
@@ -346,7 +340,7 @@ class LocalBackend:
         if worker is None:
             return
         worker.batches[action.batch] = action
-        places = tuple(self._stored[key].place for key in action.items)
+        places = tuple(cast("str | bytes", self._stored[key].place) for key in action.items)
         last = worker.pool + 1 == len(self._plan.pools)
         spill = last or action.spill
         self._send(
@@ -362,21 +356,6 @@ class LocalBackend:
         stored = [self._stored[key] for key in action.items]
         whole = action.rows is None
         self._books.dead_letter(self._plan.pools[action.pool], stored, action, closes=whole)
-
-
-def _pickled(pipeline: str, steps: Sequence[ProcessingStage[Any, Any]]) -> bytes:
-    try:
-        data: bytes = cloudpickle.dumps(tuple(steps))
-    except Exception as error:
-        names = ", ".join(f"'{step.name}'" for step in steps)
-        raise PlanError(
-            pipeline,
-            [
-                f"one of the stages {names} cannot be sent to a worker process: {type(error).__name__}: {error}. "
-                "Open files, locks and connections belong into setup(); or run with InlineExecutor()."
-            ],
-        ) from error
-    return data
 
 
 @contextmanager

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-import fcntl
-import mmap
 import os
 import signal
-import struct
 import sys
 import time
 from collections import deque
@@ -40,18 +37,19 @@ from penstock.core.task import Task
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
 from penstock.errors import PenstockError
 from penstock.ledger.collector import LedgerOrders
+from penstock.runtime.crumb import Crumb
+from penstock.runtime.limits import limit_gpu, limit_threads, set_thread_variables
+from penstock.runtime.node_preparation import prepare_node_once
 from penstock.runtime.reproduction import keep_failure
 from penstock.runtime.selection import rows_of
 from penstock.runtime.transport import Stored, dump_task, joined, load, size_of, store
 from penstock.runtime.worker import Worker
 
-CRUMB = struct.Struct("<qq")
 _PR_SET_PDEATHSIG = 1
 _GIVE_AT_MOST = 64
 _SMALL = 8192
 _LOOK_AT_MEMORY_EVERY_S = 0.25
 _KEPT_FAILURES = 20
-_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "RAYON_NUM_THREADS")
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,8 @@ def worker_main(connection: Connection, orders: WorkerOrders) -> None:
     """Live as a worker until told to stop, or until the driver is gone."""
     _die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the driver decides what it means
-    os.environ.update({variable: str(orders.threads) for variable in _THREADS} | orders.environment)
+    set_thread_variables(orders.threads)
+    os.environ.update(orders.environment)
     try:
         _Process(connection, orders).live()
     except (EOFError, BrokenPipeError, ConnectionResetError):
@@ -95,7 +94,7 @@ class _Process:
         self._credit = 0
         self._failures = 0
         self._stored = 0
-        self._crumb = _open_crumb(orders.memory_folder / f"crumb-{orders.worker}")
+        self._crumb = Crumb(orders.memory_folder / f"crumb-{orders.worker}")
         self._myself = psutil.Process()
         self._resident = 0
         self._next_look = 0.0
@@ -125,28 +124,19 @@ class _Process:
         for module in orders.preludes:
             import_module(module)
         steps: tuple[ProcessingStage[Any, Any], ...] = cloudpickle.loads(orders.steps)
-        _limit_threads(orders.threads)
-        _limit_gpu(orders.gpu_share)
+        limit_threads(orders.threads)
+        limit_gpu(orders.gpu_share)
         worker = Worker(
             steps,
             max_attempts=orders.max_attempts,
-            on_step=self._leave_crumb,
+            on_step=self._crumb.leave,
             keep_failure=self._keep_failure,
             ledger=orders.ledger,
         )
         metadata = WorkerMetadata(orders.worker, orders.environment.get("CUDA_VISIBLE_DEVICES"))
-        self._prepare_node_once(worker, metadata)
+        prepare_node_once(worker, orders.memory_folder, orders.pool, NodeInfo("this machine"), metadata)
         worker.set_up(metadata)
         return worker
-
-    def _prepare_node_once(self, worker: Worker, metadata: WorkerMetadata) -> None:
-        """Whoever comes first prepares the node for this pool; everybody else waits until that is done."""
-        mark = self._orders.memory_folder / f"prepared-{self._orders.pool}"
-        with mark.with_suffix(".lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not mark.exists():
-                worker.prepare_node(NodeInfo("this machine"), metadata)
-                mark.touch()
 
     def _run(self, worker: Worker, order: Run) -> None:
         start = time.perf_counter()
@@ -224,37 +214,8 @@ class _Process:
         path = self._orders.failure_folder / f"{self._orders.worker}-{self._failures}.pickle"
         return keep_failure(path, [step], [task])
 
-    def _leave_crumb(self, step: int, rows: int) -> None:
-        CRUMB.pack_into(self._crumb, 0, step, rows)
-
     def _send(self, message: FromWorker) -> None:
         self._line.send(message)
-
-
-def _open_crumb(path: Path) -> mmap.mmap:
-    path.write_bytes(CRUMB.pack(-1, 0))
-    with path.open("r+b") as stream:
-        return mmap.mmap(stream.fileno(), CRUMB.size)
-
-
-def _limit_threads(threads: int) -> None:
-    """Keep thread pools of libraries that are loaded already at what the worker declared."""
-    import pyarrow as pa
-
-    pa.set_cpu_count(max(1, threads))
-    pa.set_io_thread_count(max(1, threads))
-
-
-def _limit_gpu(share: float) -> None:
-    """Let this process allocate no more than its share of the one GPU it sees."""
-    if not 0 < share < 1:
-        return
-    try:
-        import torch
-    except ImportError:
-        return  # whatever uses the GPU here is not ours to limit
-    if torch.cuda.is_available():
-        torch.cuda.set_per_process_memory_fraction(share, 0)
 
 
 def _die_with_parent() -> None:

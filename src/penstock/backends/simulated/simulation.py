@@ -30,6 +30,8 @@ from penstock.schedule.events import (
     CreditWanted,
     Emitted,
     Event,
+    InputsLost,
+    ItemsLost,
     NodeAdded,
     NodeLost,
     Output,
@@ -65,6 +67,8 @@ class Stored:
     order: Order
     rows: int
     size: int = 0
+    # The machine it lies on; what a run begins with lies with the driver.
+    node: str | None = None
 
 
 class Simulation:
@@ -79,6 +83,8 @@ class Simulation:
         self._calendar: list[tuple[float, int, Happening]] = []
         self._workers: dict[str, SimulatedWorker] = {}
         self._items: dict[str, Stored] = {}
+        # What was consumed: gone, unless the driver had it.
+        self._consumed: dict[str, Stored] = {}
         self._bytes = 0
         self._immediate: list[Event] = []
         self._record = record
@@ -105,7 +111,7 @@ class Simulation:
             case KillWorker(worker):
                 self._kill(worker)
             case RunBatch(worker):
-                if worker in self._workers:
+                if worker in self._workers and not self._lacks_inputs(action):
                     self._workers[worker].batches.append(action)
                     if len(self._workers[worker].batches) == 1:
                         self._begin(self._workers[worker])
@@ -150,12 +156,22 @@ class Simulation:
         alive = sorted(self._workers)
         return self._lose(chance.choice(alive), "killed") if alive else []
 
+    def kill_on(self, node: str) -> list[Event]:
+        """Kill whoever works on a machine, as if the system had."""
+        workers = [worker.id for worker in self._workers.values() if worker.node == node and worker.batches]
+        lost = [event for worker in workers for event in self._lose(worker, "killed")]
+        return [event._replace(from_outside=True) for event in lost if isinstance(event, WorkerLost)]
+
     def lose_node(self, name: str) -> list[Event]:
-        """Take a node away with all its workers."""
+        """Take a node away with all its workers and everything that lies there; what somebody has taken, he has."""
         for worker in [w for w in self._workers.values() if w.node == name]:
             self._count_lost(worker)
             del self._workers[worker.id]
-        return [NodeLost(name)]
+        taken = {key for worker in self._workers.values() for batch in worker.batches for key in batch.items}
+        lost = [key for key, stored in self._items.items() if stored.node == name and key not in taken]
+        for key in lost:
+            self._drop(key)
+        return [NodeLost(name), *([ItemsLost(tuple(lost))] if lost else [])]
 
     def add_node(self, node: Node) -> list[Event]:
         """Let a node join."""
@@ -208,9 +224,20 @@ class Simulation:
             late = tuple(worker.pending or self._outputs(self._laws[worker.pool], batch))
             if worker.pool + 1 < len(self._laws):
                 for output in late:
-                    self._put(worker.pool + 1, output._replace(size=0))
+                    self._put(worker.pool + 1, output._replace(size=0), worker.node)
             self._immediate += [Emitted(worker_id, batch.batch, late), BatchDone(worker_id, batch.batch, 1.0)]
         self._immediate += self._gone(worker_id)
+
+    def _lacks_inputs(self, action: RunBatch) -> bool:
+        """Tell whether something a batch needs is gone, and say so; what the driver had is brought back."""
+        missing = [key for key in action.items if key not in self._items]
+        for key in missing:
+            if (stored := self._consumed.get(key)) is not None and stored.node is None:
+                self._items[key] = stored
+        gone = tuple(key for key in missing if key not in self._items)
+        if gone:
+            self._immediate.append(InputsLost(action.worker, action.batch, gone))
+        return bool(gone)
 
     def _count_lost(self, worker: SimulatedWorker) -> None:
         if worker.batches:
@@ -286,7 +313,7 @@ class Simulation:
                 self.trace.add_result(output.id, self._time)
             else:
                 worker.credit -= output.size
-                self._put(worker.pool + 1, output)
+                self._put(worker.pool + 1, output, worker.node)
             stored.append(output)
         if stored:
             events.append(Emitted(worker.id, batch.batch, tuple(stored)))
@@ -305,16 +332,18 @@ class Simulation:
 
     # -- storage -------------------------------------------------------------------------------------------
 
-    def _put(self, pool: int, output: Output) -> None:
+    def _put(self, pool: int, output: Output, node: str) -> None:
         key = item_key(pool, output.id)
         self._drop(key)
-        self._items[key] = Stored(output.order, output.rows, output.size)
+        self._items[key] = Stored(output.order, output.rows, output.size, node)
         self._bytes += self._items[key].size
         self.trace.peak_bytes = max(self.trace.peak_bytes, self._bytes)
 
     def _drop(self, key: str) -> None:
         stored = self._items.pop(key, None)
-        self._bytes -= stored.size if stored is not None else 0
+        if stored is not None:
+            self._bytes -= stored.size
+            self._consumed[key] = stored
 
 
 def _selects(selection: Selection, row: int) -> bool:

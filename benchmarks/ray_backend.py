@@ -1,0 +1,204 @@
+"""What the Ray backend costs, and how well it balances.
+
+    python benchmarks/ray_backend.py [hop] [many] [balancing] [plan] [--tasks 200] [--peer-python PYTHON]
+
+hop        wall time per task and pool, for tasks that do nothing: what a hop over Ray costs
+many       50,000 small tasks through three pools: CPU and memory of the driver
+balancing  200 tasks of 0.25, 1 and 0.5 s on seven slots; 4 tasks/s is all that is possible. With a Python that has
+           nemo-curator, its three executors do the same on a Ray of the same size
+plan       how long one decision takes with 30 pools on 1,000 machines (in the simulator)
+
+Without a word: all of them. The Ray is started here, told to have seven CPUs, and ended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import resource
+import statistics
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import ray
+from balancing import PEERS, SECONDS, measure_peer
+
+from penstock import DocumentBatch, Pipeline, ProcessingStage, Resources, StreamingExecutor
+from penstock.core.cluster import Cluster, Gpu, Node
+from penstock.schedule.events import Output
+from penstock.schedule.scheduler import Scheduler
+from penstock.schedule.state import PoolSpec, Settings
+from penstock.testing import make_batch
+
+SLOTS = 7
+
+
+class Pass(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Does nothing, in a pool of its own."""
+
+    def __init__(self, name: str, cpus: float) -> None:
+        self.name = name
+        self.resources = Resources(cpus=cpus)
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        """Return the task."""
+        return task
+
+
+class Sleeper(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Takes its time, and notes when it was done."""
+
+    resources = Resources(cpus=1.0)
+
+    def __init__(self, name: str, seconds: float, log: Path | None = None) -> None:
+        self.name = name
+        self.seconds = seconds
+        self.log = log
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        """Sleep."""
+        time.sleep(self.seconds)
+        if self.log is not None:
+            with self.log.open("a") as stream:
+                stream.write(f"{time.time()}\n")
+        return task
+
+
+def executor() -> StreamingExecutor:
+    return StreamingExecutor(backend="ray", show_progress=False)
+
+
+def three_pools() -> list[ProcessingStage[DocumentBatch, DocumentBatch]]:
+    return [Pass(name, cpus).with_(num_workers=1) for name, cpus in (("a", 1.0), ("b", 1.1), ("c", 1.2))]
+
+
+def hop(tasks: int = 2_000) -> None:
+    given = [make_batch(["a document"]) for _ in range(tasks)]
+    Pipeline("warm", stages=three_pools()).run(executor(), given[:3])
+    runs = []
+    for _ in range(3):
+        few, many = (_seconds(given[:count]) for count in (10, tasks))
+        runs.append((many - few) / (tasks - 10) / 3)
+    print(f"hop: {1e3 * statistics.median(runs):.2f} ms per task and pool ({tasks} tasks, 3 pools of one worker)")
+
+
+def _seconds(tasks: list[DocumentBatch]) -> float:
+    start = time.perf_counter()
+    Pipeline("hop", stages=three_pools()).run(executor(), list(tasks))
+    return time.perf_counter() - start
+
+
+def many(tasks: int = 50_000) -> None:
+    given = [make_batch(["a document"]) for _ in range(tasks)]
+    gc.collect()
+    myself = psutil.Process()
+    seen: list[tuple[float, int]] = []
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(1.0):
+            seen.append((time.perf_counter(), myself.memory_info().rss))
+
+    watcher = threading.Thread(target=watch)
+    cpu, start = _cpu(), time.perf_counter()
+    watcher.start()
+    results = Pipeline("many", stages=three_pools()).run(executor(), given)
+    wall, used = time.perf_counter() - start, _cpu() - cpu
+    ended.set()
+    watcher.join()
+    third = len(seen) // 3
+    early, late = (max(rss for _, rss in part) / 2**20 for part in (seen[third : 2 * third], seen[2 * third :]))
+    print(
+        f"many: {len(results)} tasks x 3 pools in {wall:.0f} s; driver {used / wall:.2f} of a core "
+        f"({1e3 * used / tasks / 3:.2f} ms per hop); its memory {early:.0f} MB in the middle, {late:.0f} MB at the end "
+        f"(the {tasks} tasks given and returned included)"
+    )
+
+
+def _cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def balancing(tasks: int, peer_python: str | None) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "done"
+        names = ("fast", "slow", "medium")
+        stages = [Sleeper(n, s, log if n == "medium" else None) for n, s in zip(names, SECONDS, strict=True)]
+        given = [make_batch([f"document {i}"]) for i in range(tasks)]
+        start = time.time()
+        Pipeline("balancing", stages=stages).run(executor(), given)
+        whole = time.time() - start
+        times = sorted(float(line) for line in log.read_text().split())
+    first, last = len(times) // 10, 9 * len(times) // 10
+    steady = (last - first) / (times[last] - times[first])
+    print(
+        f"balancing: Penstock {steady:.2f} tasks/s steady ({steady / 4:.2f} of the possible 4), "
+        f"{tasks / whole:.2f} over the whole {whole:.1f} s ({tasks / whole / 4:.2f})"
+    )
+    if peer_python is None:
+        return
+    ray.shutdown()
+    for name in PEERS:
+        seconds = measure_peer(peer_python, tasks, name)
+        if seconds is None:
+            print(f"balancing: {name} did not finish")
+        else:
+            rate = tasks / seconds
+            print(f"balancing: {name} {rate:.2f} tasks/s over the whole {seconds:.1f} s ({rate / 4:.2f})")
+
+
+def plan(nodes: int = 1_000, pools: int = 30) -> None:
+    gpus = (Gpu(80.0),) * 8
+    cluster = Cluster(tuple(Node(f"n{i}", 64, 512, gpus if i % 2 else ()) for i in range(nodes)))
+    needs = [Resources(gpus=1), Resources(gpus=0.25), Resources(cpus=2), Resources(cpus=1)]
+    specs = [PoolSpec(f"p{i}", needs[i % 4], expected_seconds=0.1 + i / 10) for i in range(pools)]
+    scheduler = Scheduler(specs, cluster, Settings(memory_budget=2**40))
+    scheduler.begin(0.0, [Output(f"0_{i}", (0, i), 0) for i in range(50_000)])
+    times = []
+    for second in range(1, 21):
+        scheduler.ask_for_plan("asked")
+        start = time.perf_counter()
+        scheduler.staffing.ask(float(second), "asked")
+        scheduler.staffing.decide(float(second), scheduler.nodes, scheduler._is_runnable)
+        times.append(time.perf_counter() - start)
+    print(
+        f"plan: {1e3 * statistics.median(times):.1f} ms per decision ({pools} pools, {nodes} machines, "
+        f"{len(scheduler.workers)} workers)"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", nargs="*", choices=[[], "hop", "many", "balancing", "plan"])
+    parser.add_argument("--tasks", type=int, default=200)
+    parser.add_argument("--peer-python")
+    arguments = parser.parse_args()
+    what = arguments.what or ["plan", "hop", "many", "balancing"]
+    if what != ["plan"]:
+        ray.init(
+            address="local",
+            num_cpus=SLOTS,
+            include_dashboard=False,
+            object_store_memory=200_000_000,
+            logging_level="ERROR",
+            log_to_driver=False,
+        )
+    try:
+        if "plan" in what:
+            plan()
+        if "hop" in what:
+            hop()
+        if "many" in what:
+            many()
+        if "balancing" in what:
+            balancing(arguments.tasks, arguments.peer_python)
+    finally:
+        ray.shutdown()
+
+
+if __name__ == "__main__":
+    main()

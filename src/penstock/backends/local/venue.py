@@ -1,0 +1,55 @@
+"""One machine, the one at hand, as the place of a run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil
+
+import psutil
+
+from penstock.backends.local.backend import LocalBackend
+from penstock.backends.local.folders import shared_memory_free
+from penstock.core.cluster import Cluster
+from penstock.ledger.keeping import KeptLedger
+from penstock.plan.plan import Plan
+from penstock.runtime.books import Books
+from penstock.runtime.machine import this_machine
+
+_SHARE_OF_FREE_MEMORY = 0.4
+
+
+class LocalVenue:
+    """Worker processes on this machine."""
+
+    round_trip_s = 0.0005
+
+    def __init__(self, cpus: float | None, gpus: int | None, gpu_memory_gb: float | None, cpu_share: float) -> None:
+        self.cluster = this_machine(cpus, gpus, gpu_memory_gb)
+        if cpus is None:
+            node = self.cluster.nodes[0]
+            # Whole cores: 95 % of two cores is two, of 128 it is 122.
+            self.cluster = Cluster((replace(node, cpus=max(1, ceil(node.cpus * cpu_share))),))
+
+    def budget(self, asked: int | None) -> int:
+        """Take what was asked for, else a share of the memory that is free, and no more than shared memory holds."""
+        if asked:
+            return asked
+        free = int(psutil.virtual_memory().available)
+        return max(2**26, int(min(_SHARE_OF_FREE_MEMORY * free, 0.8 * shared_memory_free())))
+
+    def backend(
+        self, plan: Plan, books: Books, *, max_attempts: int, spill_dir: str | None, ledger: KeptLedger | None
+    ) -> LocalBackend:
+        """Make ready to run a plan."""
+        return LocalBackend(
+            plan,
+            self.cluster,
+            books,
+            max_attempts=max_attempts,
+            failure_folder=books.failure_folder,
+            spill_dir=spill_dir,
+            ledger=ledger,
+        )
+
+    def close(self) -> None:
+        """Leave nothing: what a run had is gone with its backend."""

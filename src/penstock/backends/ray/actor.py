@@ -1,0 +1,244 @@
+"""The worker actor: takes orders, runs tasks through its chain, and returns what comes out as far as credit goes."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import psutil
+
+from penstock.backends.local.messages import Done, Failed, Gives, Wants
+from penstock.backends.ray.messages import Introduction, KeptFailure, Order, Reports, SetUp, Where
+from penstock.backends.ray.payload import Payload, pack, unpack
+from penstock.core.stage import ProcessingStage
+from penstock.core.task import Task
+from penstock.core.worker_info import NodeInfo, WorkerMetadata
+from penstock.errors import PenstockError
+from penstock.ledger.collector import LedgerOrders
+from penstock.runtime.crumb import Crumb
+from penstock.runtime.limits import limit_gpu, limit_threads, set_thread_variables
+from penstock.runtime.node_preparation import prepare_node_once
+from penstock.runtime.reproduction import pack_failure
+from penstock.runtime.selection import rows_of
+from penstock.runtime.transport import Stored, joined, laid_out, load, pickle_task
+from penstock.runtime.worker import Worker
+
+_SMALL = 8192
+# An answer carries so much at most beside its last task: who wants one of the tasks has all of them fetched.
+_SHELF_BYTES = 1 << 20
+_GIVE_AT_MOST = 64
+_LOOK_AT_MEMORY_EVERY_S = 0.25
+_KEPT_FAILURES = 20
+_LARGEST_KEPT_FAILURE = 1 << 26
+
+
+@dataclass(frozen=True)
+class ActorOrders:
+    """All a worker actor is told when it starts."""
+
+    worker: str
+    pool: int
+    node_id: str
+    max_attempts: int
+    threads: int
+    gpu_share: float
+    # A folder of this run on the worker's machine.
+    node_folder: str
+    # Where the driver keeps failures: a name only, the file is written there.
+    failure_folder: str
+    ledger: LedgerOrders | None
+    # Where the driver is: names of files are meant from there, if this machine has such a folder.
+    working_folder: str
+    sys_path: tuple[str, ...]
+    # Modules that change what the user's own modules mean, to be imported before those.
+    preludes: tuple[str, ...]
+
+
+class StageWorker:
+    """One worker: its chain, orders it has not begun, and the one it is at."""
+
+    def __init__(self, orders: ActorOrders) -> None:
+        self._orders = orders
+        set_thread_variables(orders.threads)
+        if not orders.gpu_share:
+            os.environ["CUDA_VISIBLE_DEVICES"] = ""
+        self._inbox: deque[tuple[Order, tuple[Payload, ...]]] = deque()
+        self._current: Iterator[Gives | Done | Failed | Wants] | None = None
+        self._waits_for_credit = False
+        self._credit = 0
+        self._spills_next = False
+        self._shelf: Payload = []
+        self._shelf_bytes = 0
+        # Beside that, what travels inside the answer itself.
+        self._inline_bytes = 0
+        self._failures: list[KeptFailure] = []
+        self._kept = 0
+        self._myself = psutil.Process()
+        self._resident = 0
+        self._next_look = 0.0
+
+    def introduce(self) -> Introduction:
+        """Say who this is on its machine."""
+        return Introduction(os.getpid())
+
+    def set_up(self, chain: bytes) -> SetUp:
+        """Prepare the machine if nobody has, and set the stages up."""
+        try:
+            self._worker = self._make_worker(chain)
+        except Exception as error:
+            return SetUp(str(error) if isinstance(error, PenstockError) else f"{type(error).__name__}: {error}")
+        return SetUp(None)
+
+    def work(
+        self, orders: tuple[Order, ...], grant: tuple[int, bool] | None, *payloads: Payload
+    ) -> tuple[Reports, Payload | None]:
+        """Take orders, and the credit it waits for; work until there is nothing to do or a full load to deliver."""
+        self._inbox.extend((order, payloads) for order in orders)
+        if grant is not None:
+            self._waits_for_credit = False
+            self._credit += grant[0]
+            self._spills_next = grant[1]
+        reports: list[Gives | Done | Failed | Wants] = []
+        while not self._waits_for_credit and not self._is_loaded() and len(reports) < _GIVE_AT_MOST:
+            report = self._next_report()
+            if report is None:
+                break
+            reports.append(report)
+            self._waits_for_credit = isinstance(report, Wants)
+        shelf, size, self._shelf, self._shelf_bytes = self._shelf, self._shelf_bytes, [], 0
+        failures, self._failures, self._inline_bytes = self._failures, [], 0
+        more = not self._waits_for_credit and (self._current is not None or bool(self._inbox))
+        return Reports(tuple(reports), size, more, tuple(failures)), shelf or None
+
+    def stop(self) -> None:
+        """Tear the stages down."""
+        self._worker.stop()
+
+    # ------------------------------------------------------------------------------------------------------
+
+    def _make_worker(self, chain: bytes) -> Worker:
+        orders = self._orders
+        with suppress(OSError):
+            os.chdir(orders.working_folder)
+        sys.path[:] = list(dict.fromkeys([*orders.sys_path, *sys.path]))
+        for module in orders.preludes:
+            import_module(module)
+        steps: tuple[ProcessingStage[Any, Any], ...] = cloudpickle.loads(chain)
+        limit_threads(orders.threads)
+        limit_gpu(orders.gpu_share)
+        folder = Path(orders.node_folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        worker = Worker(
+            steps,
+            max_attempts=orders.max_attempts,
+            on_step=Crumb(folder / f"crumb-{orders.worker}").leave,
+            keep_failure=self._keep_failure,
+            ledger=orders.ledger,
+        )
+        metadata = WorkerMetadata(orders.worker, os.environ.get("CUDA_VISIBLE_DEVICES"))
+        prepare_node_once(worker, folder, orders.pool, NodeInfo(orders.node_id), metadata)
+        worker.set_up(metadata)
+        return worker
+
+    def _next_report(self) -> Gives | Done | Failed | Wants | None:
+        """Work until there is something to say; None: nothing to do."""
+        while True:
+            if self._current is None:
+                if not self._inbox:
+                    return None
+                self._current = self._run(*self._inbox.popleft())
+            report = next(self._current, None)
+            if report is not None:
+                return report
+            self._current = None
+
+    def _run(self, order: Order, payloads: tuple[Payload, ...]) -> Iterator[Gives | Done | Failed | Wants]:
+        start, waited = time.perf_counter(), 0.0
+        self._credit = order.credit
+        outputs: list[Stored] = []
+
+        def given() -> Iterator[Gives]:
+            if outputs:
+                yield Gives(order.batch, tuple(outputs))
+                outputs.clear()
+
+        try:
+            tasks = [_fetch(where, payloads) for where in order.tasks]
+            for task in self._worker.stream(tasks, order.selections, probe=order.probe):
+                if order.probe or task.task_id in order.already:
+                    continue
+                header, buffers = pickle_task(task)
+                size = len(header) + sum(buffer.nbytes for buffer in buffers)
+                free = order.free
+                if size > self._credit and not free:
+                    yield from given()
+                    asked_at = time.perf_counter()
+                    yield Wants(order.batch, size - self._credit)
+                    waited += time.perf_counter() - asked_at
+                    free = self._spills_next
+                if not free:
+                    self._credit -= size
+                outputs.append(self._store(task, header, buffers, size, charged=not free))
+                if self._is_loaded():
+                    asked_at = time.perf_counter()
+                    yield from given()
+                    waited += time.perf_counter() - asked_at
+        except PenstockError as error:
+            yield from given()
+            self._worker.take_rejections()
+            yield Failed(order.batch, str(error), self._worker.take_counters())
+            return
+        counters, rejections = self._worker.take_counters(), self._worker.take_rejections()
+        if order.probe:
+            counters, rejections = [], []
+        seconds = time.perf_counter() - start - waited
+        yield Done(order.batch, tuple(outputs), seconds, self._resident_bytes(), counters, rejections)
+
+    def _store(self, task: Task[Any], header: bytes, buffers: list[memoryview], size: int, *, charged: bool) -> Stored:
+        place: Any
+        if size <= _SMALL:
+            place = joined(laid_out(header, buffers))
+            self._inline_bytes += size
+        else:
+            place = len(self._shelf)
+            self._shelf.append(pack(task, (header, buffers)))
+            self._shelf_bytes += size
+        return Stored(task.task_id, task._order, task._sources, size if charged else 0, rows_of(task), place)
+
+    def _is_loaded(self) -> bool:
+        return self._shelf_bytes + self._inline_bytes >= _SHELF_BYTES
+
+    def _resident_bytes(self) -> int:
+        """Return the memory this process uses, looked up now and then: asking costs more than a small task."""
+        if time.monotonic() >= self._next_look:
+            self._next_look = time.monotonic() + _LOOK_AT_MEMORY_EVERY_S
+            self._resident = int(self._myself.memory_info().rss)
+        return self._resident
+
+    def _keep_failure(self, step: ProcessingStage[Any, Any], task: Task[Any]) -> str:
+        """Send along what a stage failed on, and return what to type to see it fail."""
+        self._kept += 1
+        if self._kept > _KEPT_FAILURES:
+            return ""
+        body = pack_failure([step], [task])
+        if len(body) > _LARGEST_KEPT_FAILURE:
+            return ""
+        name = f"{self._orders.worker}-{self._kept}.pickle"
+        self._failures.append(KeptFailure(name, body))
+        return f"penstock reproduce {self._orders.failure_folder}/{name}"
+
+
+def _fetch(where: Where, payloads: tuple[Payload, ...]) -> Task[Any]:
+    if isinstance(where, bytes):
+        return load(where)
+    argument, index = where
+    return unpack(payloads[argument][index])

@@ -1,0 +1,245 @@
+"""``RayClient``: starts a Ray on this machine for a script, and ends it; or uses the one that is there."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+
+from penstock.backends.ray.joining import use_token_if_there_is_one
+from penstock.backends.ray.ports import answers, free_port
+from penstock.errors import ClusterError
+from penstock.extras import require
+
+_ADDRESS = "RAY_ADDRESS"
+_POLL_S = 0.1
+_STOP_PATIENCE_S = 10.0
+_LINES_SHOWN = 20
+# What ``ray start`` prints when everything is there.
+_STARTED = "Ray runtime started"
+
+
+@dataclass
+class RayClient:
+    """A Ray head on this machine, for as long as the script needs it; its pipelines run there without being told.
+
+    If ``RAY_ADDRESS`` is set, that cluster is used and left alone. A port that is taken is replaced by the next free
+    one. ``num_cpus`` and ``num_gpus`` left out are all there are. ``enable_object_spilling`` has Ray write objects that
+    do not fit into ``ray_temp_dir``; without it they go where Ray puts them by itself. What Ray prints goes to
+    ``ray_stdouterr_capture_file``.
+
+    ::
+
+        with RayClient(num_cpus=8):
+            pipeline.run()
+    """
+
+    ray_port: int = 6379
+    ray_dashboard_port: int = 8265
+    ray_client_server_port: int = 10001
+    ray_temp_dir: str = field(default_factory=lambda: str(Path(tempfile.gettempdir()) / "ray"))
+    include_dashboard: bool = True
+    ray_metrics_port: int = 8080
+    ray_dashboard_host: str = "127.0.0.1"
+    num_gpus: int | None = None
+    num_cpus: int | None = None
+    object_store_memory: int | None = None
+    enable_object_spilling: bool = False
+    ray_stdouterr_capture_file: str | None = None
+    metrics_dir: str | None = None
+    start_timeout_s: float = 300.0
+    # Where the cluster is, once it is there.
+    address: str | None = field(init=False, default=None)
+    _process: subprocess.Popen[bytes] | None = field(init=False, default=None, repr=False)
+    _log: Path | None = field(init=False, default=None, repr=False)
+
+    def start(self) -> None:
+        """Start a head and wait until it answers, or take the cluster that ``RAY_ADDRESS`` names."""
+        if self.address is not None:
+            return
+        given = os.environ.get(_ADDRESS)
+        if given:
+            self.address = given
+            return
+        require("ray", "ray", "Starting a Ray cluster")
+        self._choose_ports()
+        use_token_if_there_is_one()  # here, so that Ray's process and this one agree
+        self._launch(self._head_command())
+        atexit.register(self.stop)
+        try:
+            self._wait_until(self._is_up, f"answer at {self._head_address()}")
+        except BaseException:
+            self.stop()
+            raise
+        self.address = os.environ[_ADDRESS] = self._head_address()
+        if self.metrics_dir is not None:
+            self._announce_metrics(Path(self.metrics_dir))
+
+    def stop(self) -> None:
+        """End what was started; a cluster that was there before stays."""
+        atexit.unregister(self.stop)
+        process, self._process = self._process, None
+        if process is not None:
+            if os.environ.get(_ADDRESS) == self.address:
+                os.environ.pop(_ADDRESS, None)
+            _end(process)
+            self._forget_address()
+        self.address = None
+
+    def __enter__(self) -> Self:
+        """Start."""
+        self.start()
+        return self
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        """Stop."""
+        self.stop()
+
+    # ------------------------------------------------------------------------------------------------------
+
+    def _is_up(self) -> bool:
+        """Tell whether Ray says that all of it runs, and answers: its first process does so before the others."""
+        said = self._log.read_text(errors="replace") if self._log is not None else ""
+        return _STARTED in said and answers(self._head_address(), 1.0)
+
+    def _host(self) -> str:
+        return "127.0.0.1"
+
+    def _head_address(self) -> str:
+        return f"{self._host()}:{self.ray_port}"
+
+    def _choose_ports(self) -> None:
+        """Replace ports that are taken, so that two clients on one machine do not meet."""
+        chosen: set[int] = set()
+        for name in ("ray_port", "ray_dashboard_port", "ray_client_server_port", "ray_metrics_port"):
+            port = free_port(getattr(self, name), taken=chosen)
+            setattr(self, name, port)
+            chosen.add(port)
+
+    def _head_command(self) -> list[str]:
+        command = [
+            *_ray("start"),
+            "--head",
+            f"--node-ip-address={self._host()}",
+            f"--port={self.ray_port}",
+            f"--ray-client-server-port={self.ray_client_server_port}",
+            f"--metrics-export-port={self.ray_metrics_port}",
+            f"--temp-dir={self.ray_temp_dir}",
+            f"--include-dashboard={self.include_dashboard}",
+            f"--dashboard-host={self.ray_dashboard_host}",
+            f"--dashboard-port={self.ray_dashboard_port}",
+            *self._machine_options(),
+        ]
+        if self.enable_object_spilling:
+            command.append(f"--system-config={spilling_config(self.ray_temp_dir)}")
+        return command
+
+    def _machine_options(self) -> list[str]:
+        """Say what Ray may use of a machine; what is left out it finds itself."""
+        claims = {
+            "num-cpus": self.num_cpus,
+            "num-gpus": self.num_gpus,
+            "object-store-memory": self.object_store_memory,
+        }
+        named = [f"--{name}={value}" for name, value in claims.items() if value is not None]
+        return [*named, "--disable-usage-stats", "--block"]
+
+    def _launch(self, command: list[str]) -> None:
+        if self.ray_stdouterr_capture_file is not None:
+            self._log = Path(self.ray_stdouterr_capture_file)
+        else:
+            descriptor, name = tempfile.mkstemp(prefix="penstock-ray-", suffix=".log")
+            os.close(descriptor)
+            self._log = Path(name)
+        with self._log.open("wb") as log:
+            # A session of its own: Ctrl-C in a terminal is for the script, which then ends Ray in good order.
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+
+    def _wait_until(self, is_so: Callable[[], bool], what: str) -> None:
+        """Wait for something of Ray's, not longer than it may take, and say what its log says if it does not come."""
+        deadline = time.monotonic() + self.start_timeout_s
+        while not is_so():
+            if self._process is not None and self._process.poll() is not None:
+                raise ClusterError(
+                    f"Ray ended with exit code {self._process.returncode} before it was up.{self._tail()}"
+                )
+            if time.monotonic() > deadline:
+                raise ClusterError(f"Ray did not {what} within {self.start_timeout_s:g} s.{self._tail()}")
+            time.sleep(_POLL_S)
+
+    def _tail(self) -> str:
+        lines = self._log.read_text(errors="replace").splitlines() if self._log is not None else []
+        shown = "".join(f"\n  | {line}" for line in lines[-_LINES_SHOWN:])
+        return f" Its log ({self._log}) ends with:{shown}"
+
+    def _forget_address(self) -> None:
+        """Take away the note by which ``ray.init()`` would look for this cluster after it has ended."""
+        note = Path(self.ray_temp_dir) / "ray_current_cluster"
+        with suppress(OSError):
+            if note.read_text().strip() == self._head_address():
+                note.unlink()
+
+    def _announce_metrics(self, folder: Path) -> None:
+        """Enter Ray's list of metric ports into a Prometheus configuration, if there is one."""
+        import yaml
+
+        configuration = folder / "prometheus.yml"
+        if not configuration.exists():
+            return
+        data = yaml.safe_load(configuration.read_text(encoding="utf-8")) or {}
+        ports = str(Path(self.ray_temp_dir) / "prom_metrics_service_discovery.json")
+        jobs = data.setdefault("scrape_configs", [])
+        job = next((job for job in jobs if job.get("job_name") == "ray"), None)
+        if job is None:
+            jobs.append(job := {"job_name": "ray"})
+        files = job.setdefault("file_sd_configs", [{"files": []}])[0].setdefault("files", [])
+        if ports not in files:
+            files.append(ports)
+            configuration.write_text(yaml.safe_dump(data, sort_keys=False), encoding="utf-8")
+
+
+def spilling_config(folder: str) -> str:
+    """Return what tells Ray where to write objects that do not fit: JSON, with JSON inside as a string.
+
+    >>> json.loads(json.loads(spilling_config("/data"))["object_spilling_config"])["params"]
+    {'directory_path': '/data/spilled'}
+    """
+    target = {"type": "filesystem", "params": {"directory_path": str(Path(folder) / "spilled")}}
+    return json.dumps({"object_spilling_config": json.dumps(target)})
+
+
+def _ray(command: str) -> list[str]:
+    """Return the beginning of a command line of the Ray that this Python has, whatever PATH says."""
+    return [sys.executable, "-c", "from ray.scripts.scripts import main; main()", command]
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End Ray in good order, and whatever of it is left then."""
+    try:
+        family = psutil.Process(process.pid).children(recursive=True)
+    except psutil.Error:
+        family = []
+    process.terminate()
+    try:
+        process.wait(_STOP_PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    _, alive = psutil.wait_procs(family, timeout=3)
+    for left in alive:
+        left.kill()
+    psutil.wait_procs(alive, timeout=3)

@@ -1,0 +1,114 @@
+"""A Ray cluster as the place of a run: found, joined, and left as it was."""
+
+from __future__ import annotations
+
+import os
+import sys
+import uuid
+from typing import Any
+
+from penstock.backends.backend import RunBackend
+from penstock.backends.ray.joining import join
+from penstock.backends.ray.ports import answers
+from penstock.errors import ClusterError
+from penstock.extras import require
+from penstock.ledger.keeping import KeptLedger
+from penstock.plan.plan import Plan
+from penstock.runtime.books import Books
+
+_ADDRESS = "RAY_ADDRESS"
+_IGNORE_HEAD = "CURATOR_IGNORE_RAY_HEAD_NODE"
+
+
+def is_at_hand() -> bool:
+    """Tell whether there is a Ray cluster that a run would use without being asked: named, or joined already."""
+    if os.environ.get(_ADDRESS):
+        return True
+    ray: Any = sys.modules.get("ray")  # not imported for that: who has joined a cluster has imported it
+    return ray is not None and hasattr(ray, "is_initialized") and bool(ray.is_initialized())
+
+
+class RayVenue:
+    """Actors on the machines of a Ray cluster; without one at hand, of a Ray on this machine that ends with the run."""
+
+    round_trip_s = 0.003
+
+    def __init__(
+        self,
+        *,
+        cpu_share: float,
+        ignore_head: bool = False,
+        runtime_env: dict[str, Any] | None = None,
+        cpus: float | None = None,
+        gpus: int | None = None,
+        gpu_memory_gb: float | None = None,
+    ) -> None:
+        ray = require("ray", "ray", "Running on a Ray cluster")
+        from penstock.backends.ray.nodes import RayNodes
+
+        self._ray = ray
+        self._joined = not ray.is_initialized()
+        if self._joined:
+            self._join(runtime_env, cpus, gpus)
+        try:
+            ignore_head = ignore_head or os.environ.get(_IGNORE_HEAD, "").lower() in ("1", "true", "yes")
+            self.nodes = RayNodes(
+                uuid.uuid4().hex[:12], cpu_share=cpu_share, ignore_head=ignore_head, gpu_memory_gb=gpu_memory_gb
+            )
+            self.cluster = self.nodes.look()
+        except BaseException:
+            self.close()
+            raise
+
+    def _join(self, runtime_env: dict[str, Any] | None, cpus: float | None, gpus: int | None) -> None:
+        address = os.environ.get(_ADDRESS)
+        if not address:  # of a cluster that is there nothing can be claimed; a Ray of our own is made to have it
+            self._ray.init(
+                address="local",
+                num_cpus=cpus,
+                num_gpus=gpus,
+                include_dashboard=False,
+                runtime_env=runtime_env,
+                log_to_driver=False,
+                logging_level="ERROR",
+            )
+            return
+        if address[-1].isdigit() and "://" not in address and not answers(address):
+            raise ClusterError(self._nobody(address, "connection refused."))  # Ray would try for minutes
+        try:
+            join(address, runtime_env=runtime_env)
+        except ConnectionError as error:
+            raise ClusterError(self._nobody(address, str(error))) from error
+
+    def _nobody(self, address: str, why: str) -> str:
+        return (
+            f"no Ray cluster answers at {_ADDRESS}={address!r}: {why} "
+            f"Start one (ray start --head), unset {_ADDRESS}, or run with StreamingExecutor(backend='local')."
+        )
+
+    def budget(self, asked: int | None) -> int:
+        """Take what was asked for, and never more than the object stores hold before Ray writes to disk."""
+        from penstock.backends.ray.backend import STORE_SHARE
+
+        room = int(STORE_SHARE * sum(node.store_bytes for node in self.nodes.by_name.values()))
+        return min(asked or room, room)
+
+    def backend(
+        self, plan: Plan, books: Books, *, max_attempts: int, spill_dir: str | None, ledger: KeptLedger | None
+    ) -> RunBackend:
+        """Make ready to run a plan; where Ray writes what does not fit is Ray's own setting."""
+        from penstock.backends.ray.backend import RayBackend
+
+        return RayBackend(
+            plan,
+            self.nodes,
+            books,
+            max_attempts=max_attempts,
+            failure_folder=books.failure_folder.absolute(),
+            ledger=ledger,
+        )
+
+    def close(self) -> None:
+        """Leave the cluster as it was found."""
+        if self._joined and self._ray.is_initialized():
+            self._ray.shutdown()

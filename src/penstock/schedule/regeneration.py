@@ -1,0 +1,111 @@
+"""Items that were lost with the machine they lay on: made again from the nearest ancestor that is still there.
+
+An item knows the batch that made it, and that batch its own items, so as long as anything that descends from a source
+is on its way, the way back to it is known. A lost item stays in its place (in a queue, or in a batch that waits for it)
+while its maker is run again and asked for what is missing only. If what the maker needs is gone as well, its own maker
+is asked first, and so on.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+
+from penstock.schedule.credit import Charge
+from penstock.schedule.state import Batch, Item, Run
+
+
+def lose_items(run: Run, keys: Iterable[str]) -> None:
+    """Note that items are gone which nobody is working on, and have them made again."""
+    for key in keys:
+        item = run.items.get(key)
+        if item is not None and not item.is_lost:
+            _lose(run, item)
+
+
+def hold(run: Run, batch: Batch, missing: Iterable[str]) -> None:
+    """Keep a batch back until what it lacks is there again."""
+    for item in batch.items:
+        if item.key in missing and not item.is_lost:
+            _lose(run, item)
+    if not batch.missing and batch not in run.pools[batch.pool].retries:
+        run.pools[batch.pool].retries.append(batch)
+
+
+def regain(run: Run, item: Item, size: int, charge: Charge | None) -> None:
+    """Take in what was made again, in the place where it was missed."""
+    item.is_lost = False
+    item.size, item.charge = size, charge
+    pool = run.pools[item.pool]
+    if item.batch is None:
+        pool.push(item)
+        return
+    item.batch.missing.discard(item.key)
+    if not item.batch.missing:
+        pool.retries.append(item.batch)
+
+
+def goes_again(run: Run, batch: Batch) -> bool:
+    """Tell whether a batch that has ended is to be run once more, for outputs that were lost meanwhile."""
+    if not batch.owed:
+        return False
+    refused = batch.owed & batch.asked_for
+    if refused:
+        name = run.pools[batch.pool].spec.name
+        run.fatal = run.fatal or (
+            f"task {min(refused)} was lost with its machine, and pool '{name}' did not make it again from the "
+            "same input; its stages have to give the same tasks each time"
+        )
+        return False
+    batch.is_again = True
+    run.pools[batch.pool].retries.append(batch)
+    return True
+
+
+def _lose(run: Run, item: Item) -> None:
+    maker = item.made_by
+    if maker is None:
+        run.fatal = run.fatal or f"task {item.id}, which the run began with, was lost"
+        return
+    item.is_lost = True
+    if item.charge is not None:
+        run.credits.release(item.charge)
+        item.charge = None
+    pool = run.pools[item.pool]
+    if item.batch is not None:
+        item.batch.missing.add(item.key)
+        if item.batch in pool.retries:
+            pool.retries.remove(item.batch)
+    else:
+        pool.waiting = [entry for entry in pool.waiting if entry[1] != item.key]
+        pool.early = [entry for entry in pool.early if entry[1] != item.key]
+        if pool.ordered:  # nothing behind it may be let through before it is back
+            pool.early += pool.waiting
+            pool.waiting = []
+        heapq.heapify(pool.waiting)
+        heapq.heapify(pool.early)
+    _ask_again(run, maker, item.id)
+
+
+def _ask_again(run: Run, maker: Batch, output: str) -> None:
+    """Let the batch that made something make it again; one that still runs is asked when it has ended."""
+    maker.emitted.discard(output)
+    maker.owed.add(output)
+    if maker.is_closed:
+        _reopen(run, maker)
+    for index, frontier in run.frontiers.items():
+        if maker.pool < index:
+            for item in maker.items:
+                frontier.enter(item)
+
+
+def _reopen(run: Run, batch: Batch) -> None:
+    pool = run.pools[batch.pool]
+    batch.is_closed, batch.is_again, batch.attempts = False, True, 0
+    for item in batch.items:
+        run.items[item.key] = item
+        pool.items += 1
+        pool.done -= 1
+    run.first_open = min(run.first_open, pool.index)
+    pool.retries.append(batch)
+    run.ask_for_plan(f"something that '{pool.spec.name}' made was lost")

@@ -1,0 +1,548 @@
+"""What a pipeline does is the same wherever it runs: in this process, in worker processes, on a Ray cluster.
+
+Each test is one promise to whoever writes a stage. Killing a worker is left out where there is none to kill.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from penstock import (
+    DocumentBatch,
+    FileGroupTask,
+    InlineExecutor,
+    Pipeline,
+    ProcessingStage,
+    Resources,
+    StreamingExecutor,
+    Task,
+)
+from penstock.backends.simulated.law import Law, constant
+from penstock.backends.simulated.simulate import simulate
+from penstock.core.cluster import Cluster, Node
+from penstock.core.worker_info import NodeInfo, WorkerMetadata
+from penstock.errors import PlanError, StageError
+from penstock.monitor.summary import RunSummary
+from penstock.schedule.actions import RunBatch
+from penstock.schedule.state import PoolSpec
+from penstock.testing import ListSource, make_batch
+from penstock.text import JsonlReader, JsonlWriter, ScoreFilter, WordCountFilter
+
+Docs = ProcessingStage[DocumentBatch, DocumentBatch]
+Stages = list[Any]
+
+
+@dataclass
+class Place:
+    """Somewhere to run, and what a run leaves behind."""
+
+    kind: str
+    folder: Path
+    summary: RunSummary | None = None
+
+    def run(
+        self,
+        stages: Stages,
+        *,
+        initial_tasks: list[Any] | None = None,
+        checkpoint: Path | None = None,
+        **settings: Any,
+    ) -> list[Any]:
+        executor: InlineExecutor | StreamingExecutor
+        run_dir = str(self.folder / "run")
+        if self.kind == "inline":
+            executor = InlineExecutor(run_dir=run_dir, show_progress=False)
+        else:
+            settings.setdefault("cpus", 3 if self.kind == "local" else None)
+            executor = StreamingExecutor(backend=self.kind, run_dir=run_dir, show_progress=False, **settings)
+        try:
+            return Pipeline("p", stages=stages).run(executor, initial_tasks, checkpoint)
+        finally:
+            self.summary = executor.last_summary
+
+    def letters(self) -> list[dict[str, Any]]:
+        path = self.folder / "run/dead_letters.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+@pytest.fixture(params=["inline", "local", pytest.param("ray", marks=pytest.mark.ray)])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    if request.param == "ray":
+        request.getfixturevalue("on_ray")
+    return Place(request.param, tmp_path)
+
+
+@pytest.fixture(params=["local", pytest.param("ray", marks=pytest.mark.ray)])
+def workers(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """Somewhere with worker processes."""
+    if request.param == "ray":
+        request.getfixturevalue("on_ray")
+    return Place(request.param, tmp_path)
+
+
+def texts(tasks: list[Any]) -> list[list[str]]:
+    return [task.to_pyarrow()["text"].to_pylist() for task in tasks]
+
+
+class Each(Docs):
+    """Turns a task into whatever a function makes of it; needs more than a core, so that it is a pool of its own."""
+
+    resources = Resources(cpus=1.5)
+
+    def __init__(self, function: Callable[[DocumentBatch], Any], name: str = "each") -> None:
+        self.function = function
+        self.name = name
+
+    def process(self, task: DocumentBatch) -> Any:
+        return self.function(task)
+
+
+# -- what a stage may return -----------------------------------------------------------------------------------
+
+
+def twice(task: DocumentBatch) -> list[DocumentBatch]:
+    return [DocumentBatch("", task.to_pyarrow()), DocumentBatch("", task.to_pyarrow())]
+
+
+def one_by_one(task: DocumentBatch) -> Iterator[DocumentBatch]:
+    return (DocumentBatch("", task.to_pyarrow().slice(i, 1)) for i in range(task.num_items))
+
+
+def only_b(task: DocumentBatch) -> DocumentBatch | None:
+    return task if task.to_pyarrow()["text"][0].as_py().startswith("b") else None
+
+
+def no_rows(task: DocumentBatch) -> DocumentBatch:
+    return DocumentBatch("", task.to_pyarrow().slice(0, 0))
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (twice, [["a", "aa"], ["a", "aa"], ["b"], ["b"]]),
+        (one_by_one, [["a"], ["aa"], ["b"]]),
+        (only_b, [["b"]]),
+        (no_rows, [[], []]),
+    ],
+)
+def test_a_stage_may_give_one_many_none_or_nothing_inside(place: Place, function: Any, expected: list[Any]) -> None:
+    source = ListSource([make_batch(["a", "aa"]), make_batch(["b"])])
+    assert texts(place.run([source, Each(function)])) == expected
+
+
+class Together(Docs):
+    """Makes one task of several: what it makes depends on which come together."""
+
+    name = "together"
+    batch_size = 3
+
+    def process_batch(self, tasks: list[DocumentBatch]) -> list[DocumentBatch]:
+        return [DocumentBatch("", pa.concat_tables([task.to_pyarrow() for task in tasks]))]
+
+
+def test_tasks_that_are_taken_together_are_always_the_same(place: Place) -> None:
+    source = ListSource([make_batch([f"{i}a", f"{i}b"]) for i in range(7)])
+    results = place.run([source, Each(one_by_one), Together()])
+    flat = [f"{i}{letter}" for i in range(7) for letter in "ab"]
+    assert texts(results) == [flat[i : i + 3] for i in range(0, 14, 3)]
+
+
+def test_initial_tasks_take_the_place_of_a_source(place: Place) -> None:
+    given: list[Task[Any]] = [make_batch(["a"]), make_batch(["b"])]
+    assert texts(place.run([Each(twice)], initial_tasks=given)) == [["a"], ["a"], ["b"], ["b"]]
+
+
+def test_the_simulator_takes_the_same_tasks_together(workers: Place) -> None:
+    """What is simulated is what runs: as many items into and out of every pool, in batches of the same members."""
+    source = ListSource([make_batch([f"{i}a", f"{i}b"]) for i in range(7)])
+    workers.run([source, Each(one_by_one), Together()])
+    assert workers.summary is not None
+    assert workers.summary.pools is not None
+    seen = [(pool["items_in"], pool["items_out"]) for pool in workers.summary.pools]
+    laws = [Law(constant(0.1)), Law(constant(0.2), lambda _order: 2), Law(constant(0.1))]
+    specs = [PoolSpec("list"), PoolSpec("each"), PoolSpec("together", batch_size=3)]
+    trace, scheduler = simulate(specs, laws, Cluster((Node("n", 3, 16),)), 7, record=True)
+    told = [(pool.estimate.items_in, pool.estimate.items_out) for pool in scheduler.pools]
+    assert seen[1] == told[1] == (7, 14)
+    assert seen[2][0] == told[2][0] == 14
+    together = {entry.items for _, entry in trace.log if isinstance(entry, RunBatch) and entry.items[0][0] == "2"}
+    assert sorted(len(items) for items in together) == [2, 3, 3, 3, 3]
+
+
+class Clip(Task[np.ndarray[Any, Any]]):
+    """A task that is no table."""
+
+
+class Brighten(ProcessingStage[Clip, Clip]):
+    """Changes what it is given in place, as stages for images do."""
+
+    name = "brighten"
+
+    def __init__(self, cpus: float) -> None:
+        self.resources = Resources(cpus=cpus)
+
+    def process(self, task: Clip) -> Clip:
+        task.data += 1
+        return task
+
+
+def test_a_stage_may_change_an_array_in_place(place: Place) -> None:
+    clips = [Clip("", np.full(200_000, i, dtype=np.int32)) for i in range(3)]
+    results = place.run([ListSource(clips), Brighten(0.5), Brighten(1.5)])
+    assert [int(task.data[-1]) for task in results] == [2, 3, 4]
+
+
+def test_tables_come_back_as_they_went(place: Place) -> None:
+    table = pa.table({"text": ["a", None], "n": [1, 2**60], "nested": [[1], [2, 3]]})
+    [result] = place.run([ListSource([DocumentBatch("d", table)])])
+    assert result.to_pyarrow().equals(table)
+
+
+# -- the life of a worker --------------------------------------------------------------------------------------
+
+
+class Diary(Docs):
+    """Writes down what is done to it, and by which process."""
+
+    name = "diary"
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def _note(self, what: str) -> None:
+        with self.path.open("a") as stream:
+            stream.write(f"{what} {os.getpid()}\n")
+
+    def setup_on_node(self, node_info: NodeInfo | None = None, worker_metadata: WorkerMetadata | None = None) -> None:
+        assert node_info is not None
+        assert node_info.node_id
+        self._note("setup_on_node")
+
+    def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
+        assert worker_metadata is not None
+        self._note("setup")
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        self._note("process")
+        return task
+
+    def teardown(self) -> None:
+        self._note("teardown")
+
+    def lives(self) -> dict[str, list[str]]:
+        entries = [line.split() for line in self.path.read_text().splitlines()]
+        return {pid: [what for what, who in entries if who == pid] for _, pid in entries}
+
+
+def test_a_node_is_prepared_once_and_every_worker_is_set_up_and_torn_down(place: Place) -> None:
+    stage = Diary(place.folder / "diary").with_(num_workers=2)
+    place.run([ListSource([make_batch(["a"]) for _ in range(9)]), stage])
+    lives = stage.lives()
+    kinds = Counter(what for life in lives.values() for what in life)
+    assert kinds["setup_on_node"] == 1
+    assert kinds["process"] == 9
+    for life in lives.values():
+        steps = [what for what in life if what not in ("process", "setup_on_node")]
+        assert steps == ["setup", "teardown"]
+        assert life[-1] == "teardown"
+        if "setup_on_node" in life:
+            assert life[0] == "setup_on_node"
+
+
+def test_workers_are_replaced_after_so_many_tasks(workers: Place) -> None:
+    stage = Diary(workers.folder / "diary").with_(num_workers=1, ray_stage_spec={"max_calls_per_worker": 3})
+    assert len(workers.run([ListSource([make_batch(["a"]) for _ in range(6)]), stage])) == 6
+    lives = stage.lives()
+    assert len(lives) >= 2
+    assert all(life.count("setup") == life.count("teardown") == 1 for life in lives.values())
+
+
+class Surroundings(Docs):
+    """Says what its worker sees."""
+
+    name = "surroundings"
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        names = ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS")
+        return DocumentBatch("", pa.table({name: [os.environ.get(name, "")] for name in names}))
+
+
+@pytest.mark.parametrize(("need", "gpus"), [(Resources(cpus=2, gpus=2), {"0,1"}), (Resources(cpus=1), {""})])
+def test_a_worker_sees_its_own_gpus_and_threads(workers: Place, need: Resources, gpus: set[str]) -> None:
+    claims: dict[str, Any] = {"cpus": 4, "gpus": 2} if workers.kind == "local" else {}
+    stage = Surroundings().with_(resources=need, num_workers=1)
+    results = workers.run([ListSource([make_batch([str(i)]) for i in range(3)]), stage], **claims)
+    rows = [row for task in results for row in task.data.to_pylist()]
+    assert {row["CUDA_VISIBLE_DEVICES"] for row in rows} == gpus
+    assert {row["OMP_NUM_THREADS"] for row in rows} == {f"{need.cpus:g}"}
+
+
+# -- bytes -----------------------------------------------------------------------------------------------------
+
+
+class Make(ProcessingStage[FileGroupTask, DocumentBatch]):
+    """Makes a megabyte of data, quickly."""
+
+    name = "make"
+
+    def process(self, task: FileGroupTask) -> DocumentBatch:
+        return DocumentBatch("", pa.table({"data": np.full(125_000, int(task.data[0]))}))
+
+
+class Sum(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Takes longer than what comes before it."""
+
+    name = "sum"
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        data = task.to_pyarrow()["data"].to_numpy()
+        for _ in range(5):
+            total = int(np.sort(data).sum())
+        return DocumentBatch("", pa.table({"total": [total]}))
+
+
+@pytest.mark.parametrize("mode", ["streaming", "batch"])
+def test_no_more_bytes_than_the_budget_are_in_flight(workers: Place, mode: str) -> None:
+    groups = [FileGroupTask("", [str(i)]) for i in range(60)]
+    stages: Stages = [ListSource(groups), Make().with_(num_workers=2), Sum().with_(num_workers=1)]
+    results = workers.run(stages, memory_budget="5MB", config={"execution_mode": mode})
+    assert [task.data["total"][0].as_py() for task in results] == [125_000 * i for i in range(60)]
+    assert workers.summary is not None
+    assert workers.summary.peak_bytes is not None
+    assert workers.summary.peak_bytes <= 5_000_000
+
+
+def test_an_item_larger_than_the_budget_still_passes(workers: Place) -> None:
+    groups = [FileGroupTask("", [str(i)]) for i in range(4)]
+    stages: Stages = [ListSource(groups), Make().with_(num_workers=1), Sum().with_(num_workers=1)]
+    assert len(workers.run(stages, memory_budget=300_000)) == 4
+    assert workers.summary is not None
+    assert workers.summary.peak_bytes is not None
+    assert workers.summary.peak_bytes <= 300_000
+
+
+# -- what goes wrong -------------------------------------------------------------------------------------------
+
+
+class Picky(Docs):
+    """Does something terrible when it meets a document with a certain word in it, the first so many times."""
+
+    name = "picky"
+
+    def __init__(self, what: str, marks: Path | None = None, times: int = 10**9) -> None:
+        self.what = what
+        self.marks = marks
+        self.times = times
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        if "poison" in task.to_pyarrow()["text"].to_pylist() and self._still_bad():
+            if self.what == "segfault":
+                ctypes.string_at(0)
+            if self.what == "exit":
+                print("I leave of my own will", flush=True)
+                os._exit(3)
+            raise ValueError("this one is poison")
+        return task
+
+    def _still_bad(self) -> bool:
+        if self.marks is None:
+            return True
+        self.marks.mkdir(exist_ok=True)
+        done = len(list(self.marks.iterdir()))
+        (self.marks / str(done)).touch()
+        return done < self.times
+
+
+def with_poison() -> list[DocumentBatch]:
+    return [make_batch(["good", "poison" if i == 1 else "fine", "well"]) for i in range(3)]
+
+
+def without_poison() -> list[list[str]]:
+    return [[text for text in batch if text != "poison"] for batch in texts(with_poison())]
+
+
+@pytest.mark.parametrize("what", ["raise", "segfault"])
+def test_one_bad_row_costs_one_row(workers: Place, what: str) -> None:
+    stages = [ListSource(with_poison()), Picky(what)]
+    results = workers.run(stages, config={"ignore_failures": True}, max_retries=0)
+    assert texts(results) == without_poison()
+    [letter] = workers.letters()
+    assert (letter["stage"], letter["position"], letter["failed"]) == ("picky", 1, True)
+    assert letter["reproduce"].startswith("penstock reproduce ")
+    assert Path(letter["reproduce"].split()[-1]).exists()
+
+
+def test_the_error_says_what_where_and_how_to_see_it_again(workers: Place) -> None:
+    with pytest.raises(StageError) as caught:
+        workers.run([ListSource(with_poison()), Picky("segfault" if workers.kind == "ray" else "raise")], max_retries=0)
+    message = str(caught.value)
+    assert "1 of the input could not be processed; everything else was" in message
+    assert "penstock reproduce" in message
+    if workers.kind == "ray":  # the log of a worker elsewhere is not at hand otherwise
+        assert "SIGSEGV" in message
+        assert "in process" in message
+
+
+@pytest.mark.parametrize("what", ["raise", "exit"])
+def test_what_fails_once_is_tried_again_and_nobody_notices(workers: Place, what: str) -> None:
+    stages = [ListSource(with_poison()), Picky(what, workers.folder / "marks", times=1)]
+    assert texts(workers.run(stages)) == texts(with_poison())
+    assert workers.letters() == []
+
+
+class BadSetup(Docs):
+    name = "bad_setup"
+
+    def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
+        raise FileNotFoundError("weights.bin is not there")
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        return task
+
+
+def test_a_setup_that_fails_every_time_ends_the_run_with_its_reason(place: Place) -> None:
+    with pytest.raises(StageError, match=r"weights\.bin is not there"):
+        place.run([ListSource(with_poison()), BadSetup()])
+
+
+def test_a_stage_that_cannot_travel_is_named_before_anything_starts(workers: Place) -> None:
+    stage = Picky("raise")
+    stage.lock = threading.Lock()  # type: ignore[attr-defined]
+    with pytest.raises(PlanError, match=r"'picky' cannot be sent to a worker process.*setup\(\)"):
+        workers.run([ListSource(with_poison()), stage])
+
+
+class Hang(Docs):
+    """Never ends with a poisonous document."""
+
+    name = "hang"
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        if "poison" in task.to_pyarrow()["text"].to_pylist():
+            threading.Event().wait()
+        return task
+
+
+def test_a_hang_is_ended_and_its_row_found(workers: Place) -> None:
+    settings: dict[str, Any] = {"config": {"ignore_failures": True}, "task_timeout_s": 1.0, "max_retries": 0}
+    assert texts(workers.run([ListSource(with_poison()), Hang()], **settings)) == without_poison()
+    assert "took longer than task_timeout_s=1" in workers.letters()[0]["reason"]
+
+
+def test_memory_past_what_was_declared_is_not_granted(workers: Place) -> None:
+    stage = Hoard().with_(resources=Resources(cpus=1, memory_gb=0.6))
+    settings: dict[str, Any] = {"config": {"ignore_failures": True}, "max_retries": 0}
+    assert texts(workers.run([ListSource(with_poison()), stage], **settings)) == without_poison()
+    assert "more than its memory_gb=0.6" in workers.letters()[0]["reason"]
+
+
+class Hoard(Docs):
+    """Takes a gigabyte for a poisonous document."""
+
+    name = "hoard"
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        if "poison" in task.to_pyarrow()["text"].to_pylist():
+            hoard = bytearray(900_000_000)
+            hoard[::4096] = b"x" * len(hoard[::4096])
+            threading.Event().wait()
+        return task
+
+
+# -- the same bytes --------------------------------------------------------------------------------------------
+
+
+def write_corpus(folder: Path) -> None:
+    folder.mkdir()
+    for i in range(8):
+        documents = [{"id": f"{i}-{j}", "text": "word " * (j + 1)} for j in range(10)]
+        (folder / f"{i:02}.jsonl").write_text("".join(json.dumps(document) + "\n" for document in documents))
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.glob("*.jsonl")}
+
+
+def test_the_output_and_the_counts_are_those_of_one_process(workers: Place) -> None:
+    write_corpus(workers.folder / "in")
+
+    def stages(target: str) -> Stages:
+        filters = ScoreFilter(WordCountFilter(min_words=3), score_field="words")
+        reader = JsonlReader(str(workers.folder / "in"))
+        writer = JsonlWriter(str(workers.folder / target))
+        return [reader, filters, Each(one_by_one), Together(), writer]
+
+    inline = Place("inline", workers.folder)
+    first = inline.run(stages("inline"))
+    second = workers.run(stages("workers"))
+    assert [task.task_id for task in second] == [task.task_id for task in first]
+    assert len(files(workers.folder / "inline")) > 8
+    assert files(workers.folder / "inline") == files(workers.folder / "workers")
+    counts = [
+        [(c.stage, c.tasks, c.items_in, c.items_out, c.dropped) for c in run.summary.counters]
+        for run in (inline, workers)
+        if run.summary is not None
+    ]
+    assert counts[0] == counts[1]
+
+
+class UntilTold(Docs):
+    """Works on a document only when it may, and notes each that it was given."""
+
+    name = "until_told"
+    resources = Resources(cpus=1.5)
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        with (self.folder / "given").open("a") as stream:
+            stream.write(f"{task.to_pyarrow()['id'][0].as_py()}\n")
+        wait_for(self.folder / "go")
+        return task
+
+    def take_given(self) -> list[str]:
+        given = (self.folder / "given").read_text().split()
+        (self.folder / "given").unlink()
+        return given
+
+
+def wait_for(path: Path) -> None:
+    while not path.exists():
+        threading.Event().wait(0.01)
+
+
+def test_a_second_run_does_only_what_the_first_has_left(workers: Place) -> None:
+    write_corpus(workers.folder / "in")
+    stage = UntilTold(workers.folder)
+    stages = [JsonlReader(str(workers.folder / "in")), stage, JsonlWriter(str(workers.folder / "out"))]
+
+    def interrupt() -> None:
+        wait_for(workers.folder / "given")
+        signal.raise_signal(signal.SIGINT)
+        (workers.folder / "go").touch()
+
+    impatient = threading.Thread(target=interrupt)
+    impatient.start()
+    with pytest.raises(KeyboardInterrupt):
+        workers.run(stages, checkpoint=workers.folder / "state")
+    impatient.join()
+    first = stage.take_given()
+    assert 1 <= len(first) < 8
+    results = workers.run(stages, checkpoint=workers.folder / "state")
+    assert len(results) == 8
+    assert sorted(first + stage.take_given()) == [f"{i}-0" for i in range(8)]
+    assert len(files(workers.folder / "out")) == 8

@@ -1,0 +1,132 @@
+"""A Ray for one script: started, used without a word, ended; and nothing of it left."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from penstock import Pipeline, RayClient, SlurmRayClient
+from penstock.backends.ray.ports import answers, free_port
+from penstock.errors import ClusterError
+from penstock.recipe.recipe import load_recipe
+from penstock.testing import ListSource, make_batch
+
+pytestmark = pytest.mark.ray
+STORE = 120_000_000
+
+
+@pytest.fixture(autouse=True)
+def no_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ray")
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+
+
+def client(folder: Path, **settings: object) -> RayClient:
+    log = str(folder / "ray.log")
+    quick = {"include_dashboard": False, "object_store_memory": STORE, "num_cpus": 2, "num_gpus": 0}
+    return RayClient(ray_stdouterr_capture_file=log, **{**quick, **settings})  # type: ignore[arg-type]
+
+
+def children() -> set[int]:
+    return {process.pid for process in psutil.Process().children(recursive=True)}
+
+
+def test_a_pipeline_inside_runs_there_and_nothing_is_left(tmp_path: Path) -> None:
+    before = children()
+    with socket.socket() as squatter:
+        squatter.bind(("127.0.0.1", free_port(6379)))
+        squatter.listen()
+        taken = squatter.getsockname()[1]
+        with client(tmp_path, ray_port=taken, enable_object_spilling=True) as running:
+            assert running.ray_port > taken  # whoever was there first keeps it
+            assert os.environ["RAY_ADDRESS"] == running.address
+            with RayClient() as attached:
+                assert attached.address == running.address
+            assert running.address is not None
+            assert answers(running.address)  # it is not the second one's to end
+            [result] = Pipeline("p", stages=[ListSource([make_batch(["a"])])]).run()
+            assert result.num_items == 1
+    assert "RAY_ADDRESS" not in os.environ
+    assert children() <= before
+
+
+def test_what_ray_says_is_in_the_error_if_it_does_not_start(tmp_path: Path) -> None:
+    with pytest.raises(ClusterError, match=r"(?s)Ray ended with exit code .*ray\.log\) ends with:\n  \|"):
+        client(tmp_path, object_store_memory=1).start()
+    assert "RAY_ADDRESS" not in os.environ
+
+
+RECIPE = """\
+name: job
+stages:
+  - _target_: JsonlReader
+    file_paths: {folder}/in
+  - _target_: JsonlWriter
+    path: {folder}/out
+ray_client:
+  _target_: nemo_curator.core.client.RayClient
+  num_cpus: null
+  num_gpus: 0
+  include_dashboard: false
+  object_store_memory: 120000000
+backend: ray_data
+"""
+
+
+def test_a_recipe_may_bring_its_cluster_along(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/a.jsonl").write_text('{"text": "a"}\n')
+    (tmp_path / "job.yaml").write_text(RECIPE.format(folder=tmp_path))
+    recipe = load_recipe(str(tmp_path / "job.yaml"), ["ray_client.num_cpus=2", "ray_client.num_gpus=4"])
+    assert recipe.ray_client is not None
+    assert (recipe.ray_client.num_cpus, recipe.ray_client.num_gpus) == (2, 4)
+    command = [sys.executable, "-m", "penstock", "run", "job.yaml", "ray_client.num_cpus=2", "ray_client.num_gpus=4"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    [written] = (tmp_path / "out").glob("*.jsonl")
+    assert json.loads(written.read_text()) == {"text": "a"}
+
+
+SLURM_SCRIPT = """\
+import ray
+from penstock import SlurmRayClient
+from penstock.backends.ray.joining import join
+with SlurmRayClient(include_dashboard=False, object_store_memory=120_000_000, num_gpus=0) as client:
+    join(client.address)
+    print("CPUs", ray.cluster_resources()["CPU"], flush=True)
+    ray.shutdown()
+"""
+
+
+@pytest.mark.slow
+def test_a_slurm_job_of_two_nodes_is_one_cluster_with_one_driver(tmp_path: Path) -> None:
+    job = {"SLURM_JOB_ID": "7", "SLURM_JOB_NUM_NODES": "2", "SLURM_CPUS_ON_NODE": "2"}
+    nodes = [
+        subprocess.Popen(
+            [sys.executable, "-c", SLURM_SCRIPT],
+            env={**os.environ, **job, "SLURM_SUBMIT_DIR": str(tmp_path), "SLURM_NODEID": str(number)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(2)
+    ]
+    said = [node.communicate(timeout=300) for node in nodes]
+    assert [node.returncode for node in nodes] == [0, 0], said
+    assert [output for output, _ in said] == ["CPUs 4.0\n", ""]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_slurm_it_is_a_plain_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("SLURM_JOB_NUM_NODES", "SLURM_NNODES"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("RAY_ADDRESS", "somewhere:1")
+    with SlurmRayClient() as attached:
+        assert attached.address == "somewhere:1"

@@ -1,0 +1,282 @@
+"""Several machines: workers go where they were declared to, and what a lost machine had is made again.
+
+The machines are nodes of a Ray cluster on this one; their GPUs are claimed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from penstock import DocumentBatch, Pipeline, ProcessingStage, Resources, StreamingExecutor
+from penstock.core.worker_info import NodeInfo, WorkerMetadata
+from penstock.errors import ClusterError, PlanError
+from penstock.testing import ListSource, make_batch
+
+pytestmark = [pytest.mark.ray, pytest.mark.slow]
+Docs = ProcessingStage[DocumentBatch, DocumentBatch]
+STORE = 120_000_000
+
+
+class Machines:
+    """A cluster whose nodes come and go."""
+
+    def __init__(self) -> None:
+        from ray.cluster_utils import Cluster
+
+        quick = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 300, "health_check_failure_threshold": 3}
+        head = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": STORE, "_system_config": quick}
+        self._cluster = Cluster(initialize_head=True, head_node_args=head)
+        self.address = self._cluster.address
+        self.head = self._cluster.head_node.node_id
+
+    def add(self, **has: Any) -> Any:
+        return self._cluster.add_node(object_store_memory=STORE, **has)
+
+    def remove(self, node: Any) -> None:
+        self._cluster.remove_node(node, allow_graceful=False)
+
+    def close(self) -> None:
+        self._cluster.shutdown()
+
+
+@pytest.fixture
+def machines(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machines]:
+    pytest.importorskip("ray")
+    machines = Machines()
+    monkeypatch.setenv("RAY_ADDRESS", machines.address)
+    yield machines
+    machines.close()
+
+
+def run(stages: list[Any], folder: Path, **settings: Any) -> list[Any]:
+    executor = StreamingExecutor(run_dir=str(folder / "run"), show_progress=False, **settings)
+    return Pipeline("p", stages=stages).run(executor)
+
+
+def summary(folder: Path) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads((folder / "run/summary.json").read_text())
+    return data
+
+
+class Running:
+    """A run in a thread of its own: nodes can be started and stopped from the main thread only."""
+
+    def __init__(self, stages: list[Any], folder: Path) -> None:
+        self._results: list[Any] = []
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, args=(stages, folder))
+        self._thread.start()
+
+    def _run(self, stages: list[Any], folder: Path) -> None:
+        try:
+            self._results = run(stages, folder)
+        except BaseException as error:
+            self._error = error
+
+    def wait_for(self, condition: Callable[[], bool]) -> None:
+        """Wait until something is so, as long as the run is at work."""
+        while self._thread.is_alive() and not condition():
+            threading.Event().wait(0.02)
+
+    def results(self) -> list[Any]:
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._results
+
+
+def wait_until_there(path: Path, seconds: float = 120) -> None:
+    """Wait in a worker, but not for ever: nobody would end it."""
+    deadline = time.monotonic() + seconds
+    while not path.exists() and time.monotonic() < deadline:
+        threading.Event().wait(0.02)
+
+
+class Whereabouts(Docs):
+    """Says where it runs and what it was given there."""
+
+    def __init__(self, name: str, need: Resources) -> None:
+        self.name = name
+        self.resources = need
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        import ray
+
+        context = ray.get_runtime_context()
+        assigned = context.get_assigned_resources()
+        here = {"node": context.get_node_id(), "CPU": assigned.get("CPU", 0), "GPU": assigned.get("GPU", 0)}
+        table = task.to_pyarrow()
+        seen = [
+            {**json.loads(text), self.name: here} if text else {self.name: here} for text in table["text"].to_pylist()
+        ]
+        return task.with_columns({"text": pa.array([json.dumps(entry) for entry in seen], pa.large_string())})
+
+
+def seen(results: list[Any]) -> list[dict[str, Any]]:
+    return [json.loads(text) for task in results for text in task.to_pyarrow()["text"].to_pylist()]
+
+
+def test_workers_go_where_they_were_declared_to(machines: Machines, tmp_path: Path) -> None:
+    cpu_node = machines.add(num_cpus=3)
+    gpu_node = machines.add(num_cpus=2, num_gpus=2, labels={"penstock/gpu-memory-gb": "24"})
+    stages = [
+        ListSource([make_batch([""]) for _ in range(6)]),
+        Whereabouts("clean", Resources(cpus=1.5)).with_(num_workers=2),
+        Whereabouts("share", Resources(cpus=0.5, gpu_memory_gb=8)).with_(num_workers=2),
+        Whereabouts("whole", Resources(cpus=0.5, gpus=1)),
+    ]
+    results = seen(run(stages, tmp_path, ignore_head_node=True))
+    assert len(results) == 6
+    assert {entry["clean"]["node"] for entry in results} == {cpu_node.node_id}
+    assert {entry["share"]["node"] for entry in results} == {gpu_node.node_id}
+    assert {entry["whole"]["node"] for entry in results} == {gpu_node.node_id}
+    assert {entry["clean"]["CPU"] for entry in results} == {1.5}
+    # 8 GB of a GPU with 24, in the ten-thousandths Ray counts in, and never rounded up.
+    assert {entry["share"]["GPU"] for entry in results} == {0.3333}
+    assert {entry["whole"]["GPU"] for entry in results} == {1.0}
+
+
+def test_what_fits_on_no_machine_is_said_before_anything_starts(machines: Machines, tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match="has no GPU"):
+        run([ListSource([]), Whereabouts("model", Resources(gpus=1))], tmp_path)
+    with pytest.raises(ClusterError, match="only the head node"):
+        run([ListSource([])], tmp_path, ignore_head_node=True)
+
+
+class Prepared(Docs):
+    """Notes where it is prepared, and waits until it may go on."""
+
+    name = "prepared"
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def setup_on_node(self, node_info: NodeInfo | None = None, worker_metadata: WorkerMetadata | None = None) -> None:
+        assert node_info is not None
+        with (self.folder / f"prepared-{node_info.node_id}").open("a") as stream:
+            stream.write("once\n")
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        import ray
+
+        (self.folder / f"began-{ray.get_runtime_context().get_node_id()}").touch()
+        wait_until_there(self.folder / "go")
+        return task
+
+
+def test_a_machine_that_joins_is_used(machines: Machines, tmp_path: Path) -> None:
+    source = ListSource([make_batch([str(i)]) for i in range(12)])
+    running = Running([source, Prepared(tmp_path)], tmp_path)
+    running.wait_for(lambda: any(tmp_path.glob("began-*")))
+    joined = machines.add(num_cpus=2)
+    running.wait_for((tmp_path / f"began-{joined.node_id}").exists)
+    (tmp_path / "go").touch()
+    assert len(running.results()) == 12
+    assert (tmp_path / f"prepared-{joined.node_id}").read_text() == "once\n"
+    assert any("joined" in plan["reason"] for plan in summary(tmp_path)["plans"])
+
+
+class Grow(Docs):
+    """Makes a large task of a small one: too large to travel through the driver."""
+
+    name = "grow"
+    resources = Resources(cpus=1)
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        number = int(task.to_pyarrow()["text"][0].as_py())
+        return DocumentBatch("", pa.table({"number": np.full(50_000, number)}))
+
+
+class Hold(Docs):
+    """Lets two tasks through, then waits until it may go on: meanwhile large tasks pile up before it."""
+
+    name = "hold"
+    resources = Resources(cpus=0.5)
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        numbers = task.to_pyarrow()["number"].to_numpy()
+        (self.folder / f"held-{int(numbers[0])}-{os.getpid()}").touch()
+        wait_until_there(self.folder / "go")
+        return DocumentBatch("", pa.table({"number": [int(numbers[0])], "sum": [int(numbers.sum())]}))
+
+
+def expected() -> list[dict[str, int]]:
+    return [{"number": i, "sum": 50_000 * i} for i in range(30)]
+
+
+def stages(folder: Path) -> list[Any]:
+    source = ListSource([make_batch([str(i)]) for i in range(30)])
+    return [source, Grow(), Hold(folder).with_(num_workers=2)]
+
+
+def rows(results: list[Any]) -> list[dict[str, int]]:
+    return [row for task in results for row in task.to_pyarrow().to_pylist()]
+
+
+def test_a_lost_machine_changes_nothing_in_the_output(machines: Machines, tmp_path: Path) -> None:
+    """Large tasks wait on a machine when it goes; they are made again from what their source listed."""
+    machines.add(num_cpus=2)
+    doomed = machines.add(num_cpus=2)
+    running = Running(stages(tmp_path), tmp_path)
+    running.wait_for(lambda: len(list(tmp_path.glob("held-*"))) >= 2)
+    machines.remove(doomed)
+    (tmp_path / "go").touch()
+    assert rows(running.results()) == expected()
+    told = summary(tmp_path)
+    assert any("was lost" in plan["reason"] for plan in told["plans"])
+    counted = {stage["stage"]: stage["items_out"] for stage in told["stages"]}
+    assert counted["hold"] == 30
+    assert counted["grow"] == 30 * 50_000  # what was done twice is counted once
+
+
+def test_a_killed_worker_changes_nothing_in_the_output(machines: Machines, tmp_path: Path) -> None:
+    machines.add(num_cpus=3)
+    running = Running(stages(tmp_path), tmp_path)
+    running.wait_for(lambda: any(tmp_path.glob("held-*")))
+    victim = next(iter(tmp_path.glob("held-*")))
+    os.kill(int(victim.name.split("-")[2]), signal.SIGKILL)
+    (tmp_path / "go").touch()
+    assert rows(running.results()) == expected()
+
+
+class Variable(Docs):
+    """Says what its environment holds."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        said = [*task.to_pyarrow()["text"].to_pylist(), f"{self.name}={os.environ.get('FLAVOUR')}"]
+        return DocumentBatch("", pa.table({"text": pa.array(said, pa.large_string())}))
+
+
+def test_each_stage_has_its_own_environment(machines: Machines, tmp_path: Path) -> None:
+    machines.add(num_cpus=2)
+    stages = [
+        ListSource([make_batch([])]),
+        Variable("one").with_(runtime_env={"env_vars": {"FLAVOUR": "sweet"}}),
+        Variable("two").with_(runtime_env={"env_vars": {"FLAVOUR": "sour"}}),
+    ]
+    [result] = run(stages, tmp_path)
+    assert result.to_pyarrow()["text"].to_pylist() == ["one=sweet", "two=sour"]
+
+
+def test_nobody_answers_at_the_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ray")
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+    with pytest.raises(ClusterError, match="no Ray cluster answers at RAY_ADDRESS"):
+        run([ListSource([])], tmp_path)
