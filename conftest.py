@@ -1,5 +1,6 @@
 """What holds for all tests: none writes into the home of whoever runs it, or fails because the machine is busy."""
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,10 @@ from hypothesis import settings
 # How long an example takes depends on who else is at work on the machine, and says nothing about the code.
 settings.register_profile("penstock", deadline=None)
 settings.load_profile("penstock")
+
+# Kernels for a GPU can be imported only where Triton is.
+_GPU_KERNELS = ["src/penstock/kernels/minhash_gpu.py", "src/penstock/kernels/minhash_triton.py"]
+collect_ignore = [] if find_spec("triton") else _GPU_KERNELS
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,8 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from penstock.core.files import FileGroupTask
 from penstock.core.resources import Resources
@@ -18,6 +19,20 @@ from penstock.storage.filesystem import filesystem_of, open_stored
 LISTING = "files.json"
 # All there are: a phase begins when the one before it has ended.
 _ALL = 1_000_000_000
+
+
+@dataclass(repr=False)
+class Partition(FileGroupTask):
+    """The part of all files of a phase that one task looks at."""
+
+    noun: ClassVar[str] = "partitions"
+
+
+@dataclass(repr=False)
+class ListedFiles(FileGroupTask):
+    """Files to look at next, which have nothing to do with those that were waited for."""
+
+    noun: ClassVar[str] = "listed files"
 
 
 class Phase(ProcessingStage[Task[Any], FileGroupTask]):
@@ -46,8 +61,7 @@ class Phase(ProcessingStage[Task[Any], FileGroupTask]):
         with atomic_write(manifest) as stream:
             stream.write(json.dumps({"files": files, "counts": _added_up(tasks)}).encode())
         return [
-            FileGroupTask(self.name, [manifest], reader_config={"partition": number})
-            for number in range(self.partitions)
+            Partition(self.name, [manifest], reader_config={"partition": number}) for number in range(self.partitions)
         ]
 
 
@@ -75,7 +89,10 @@ class Again(ProcessingStage[Task[Any], FileGroupTask]):
         """List the input again; what came in is only a sign that it is time."""
         listed = self.partitioning.process(EmptyTask())
         assert isinstance(listed, list)
-        return listed
+        return [
+            ListedFiles(task.dataset_name, task.data, _metadata=task._metadata, reader_config=task.reader_config)
+            for task in listed
+        ]
 
 
 class EachFile(ProcessingStage[FileGroupTask, FileGroupTask]):
@@ -93,7 +110,7 @@ class EachFile(ProcessingStage[FileGroupTask, FileGroupTask]):
     def process(self, task: FileGroupTask) -> list[FileGroupTask]:
         """List them."""
         own = [f"{self.folder}/{self.below}{file}" for file in listed(f"{self.folder}/{LISTING}")["files"]]
-        return [FileGroupTask(self.name, [path]) for path in [*own, *self.others]]
+        return [ListedFiles(self.name, [path]) for path in [*own, *self.others]]
 
 
 def files_of(task: FileGroupTask) -> tuple[list[str], int]:
