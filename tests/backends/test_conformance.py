@@ -6,9 +6,11 @@ Each test is one promise to whoever writes a stage. Killing a worker is left out
 from __future__ import annotations
 
 import ctypes
+import io
 import json
 import os
 import signal
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -465,9 +467,9 @@ class Hoard(Docs):
 # -- the same bytes --------------------------------------------------------------------------------------------
 
 
-def write_corpus(folder: Path) -> None:
+def write_corpus(folder: Path, files: int = 8) -> None:
     folder.mkdir()
-    for i in range(8):
+    for i in range(files):
         documents = [{"id": f"{i}-{j}", "text": "word " * (j + 1)} for j in range(10)]
         (folder / f"{i:02}.jsonl").write_text("".join(json.dumps(document) + "\n" for document in documents))
 
@@ -511,7 +513,7 @@ class UntilTold(Docs):
     def process(self, task: DocumentBatch) -> DocumentBatch:
         with (self.folder / "given").open("a") as stream:
             stream.write(f"{task.to_pyarrow()['id'][0].as_py()}\n")
-        wait_for(self.folder / "go")
+        wait_for((self.folder / "go").exists)
         return task
 
     def take_given(self) -> list[str]:
@@ -520,19 +522,23 @@ class UntilTold(Docs):
         return given
 
 
-def wait_for(path: Path) -> None:
-    while not path.exists():
+def wait_for(condition: Callable[[], bool]) -> None:
+    while not condition():
         threading.Event().wait(0.01)
 
 
-def test_a_second_run_does_only_what_the_first_has_left(workers: Place) -> None:
-    write_corpus(workers.folder / "in")
+def test_a_second_run_does_only_what_the_first_has_left(workers: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_corpus(workers.folder / "in", files=40)
     stage = UntilTold(workers.folder)
     stages = [JsonlReader(str(workers.folder / "in")), stage, JsonlWriter(str(workers.folder / "out"))]
 
+    said = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", said)
+
     def interrupt() -> None:
-        wait_for(workers.folder / "given")
+        wait_for((workers.folder / "given").exists)
         signal.raise_signal(signal.SIGINT)
+        wait_for(lambda: "what runs is being finished" in said.getvalue())
         (workers.folder / "go").touch()
 
     impatient = threading.Thread(target=interrupt)
@@ -541,8 +547,8 @@ def test_a_second_run_does_only_what_the_first_has_left(workers: Place) -> None:
         workers.run(stages, checkpoint=workers.folder / "state")
     impatient.join()
     first = stage.take_given()
-    assert 1 <= len(first) < 8
+    assert 1 <= len(first) < 40
     results = workers.run(stages, checkpoint=workers.folder / "state")
-    assert len(results) == 8
-    assert sorted(first + stage.take_given()) == [f"{i}-0" for i in range(8)]
-    assert len(files(workers.folder / "out")) == 8
+    assert len(results) == 40
+    assert sorted(first + stage.take_given()) == sorted(f"{i}-0" for i in range(40))
+    assert len(files(workers.folder / "out")) == 40

@@ -58,7 +58,7 @@ def _give(run: Run, pool: Pool, worker: Worker, batch: Batch) -> None:
     credit = batch.charge.total if batch.charge is not None else 0
     keys = tuple(item.key for item in batch.items)
     already = frozenset(batch.emitted)
-    batch.asked_for = frozenset(batch.owed)
+    batch.asked_for = batch.owed
     run.actions.append(
         RunBatch(worker.id, batch.id, keys, credit, already, batch.selections, batch.is_probe, again=batch.is_again)
     )

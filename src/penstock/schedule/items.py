@@ -47,7 +47,8 @@ def take_outputs(run: Run, worker_id: str, batch_id: int, outputs: Sequence[Outp
         if output.id in batch.emitted:
             continue
         batch.emitted.add(output.id)
-        batch.owed.discard(output.id)
+        if batch.owed:
+            batch.owed -= {output.id}
         pool.estimate.outputs.observe(output.size)
         if run.is_last(batch.pool):
             run.results += 1

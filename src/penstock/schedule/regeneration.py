@@ -40,7 +40,7 @@ def regain(run: Run, item: Item, size: int, charge: Charge | None) -> None:
     if item.batch is None:
         pool.push(item)
         return
-    item.batch.missing.discard(item.key)
+    item.batch.missing -= {item.key}
     if not item.batch.missing:
         pool.retries.append(item.batch)
 
@@ -73,7 +73,7 @@ def _lose(run: Run, item: Item) -> None:
         item.charge = None
     pool = run.pools[item.pool]
     if item.batch is not None:
-        item.batch.missing.add(item.key)
+        item.batch.missing |= {item.key}
         if item.batch in pool.retries:
             pool.retries.remove(item.batch)
     else:
@@ -90,7 +90,7 @@ def _lose(run: Run, item: Item) -> None:
 def _ask_again(run: Run, maker: Batch, output: str) -> None:
     """Let the batch that made something make it again; one that still runs is asked when it has ended."""
     maker.emitted.discard(output)
-    maker.owed.add(output)
+    maker.owed |= {output}
     if maker.is_closed:
         _reopen(run, maker)
     for index, frontier in run.frontiers.items():

@@ -154,8 +154,8 @@ class Batch:
     is_closed: bool = False
     is_again: bool = False
     # Items it waits for, because they were lost; outputs it has to give again, and those it was asked for.
-    missing: set[str] = field(default_factory=set)
-    owed: set[str] = field(default_factory=set)
+    missing: frozenset[str] = frozenset()
+    owed: frozenset[str] = frozenset()
     asked_for: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:

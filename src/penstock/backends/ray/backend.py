@@ -63,6 +63,8 @@ from penstock.schedule.state import item_key
 _SMALL = 8192
 # Calls on their way to one worker: one it works on, one that waits there so that it need not.
 _CALLS_AT_ONCE = 2
+# Who still has so many orders gets as many with the next call: a call costs the driver more than an order in it.
+_PLENTY = 4
 _LOOK_AT_NODES_EVERY_S = 1.0
 _LOOK_AT_MEMORY_EVERY_S = 0.5
 _STOP_PATIENCE_S = 30.0
@@ -80,6 +82,8 @@ class RemoteWorker:
     pool: int
     node: RayNode
     actor: Any
+    # How it is called: Ray makes a new thing of a method each time it is named.
+    work: Any
     pid: int | None = None
     is_up: bool = False
     # What it was given and has not ended, in order; and what of that was not sent yet.
@@ -132,6 +136,8 @@ class RayBackend:
         # What Ray's threads have heard: called on this one, in order.
         self._heard: SimpleQueue[Callable[[], list[Event]]] = SimpleQueue()
         self._calls = 0
+        # Whether anything in the store was ever lost; until then nobody looks whether a task is there.
+        self._lost_something = False
         # Bytes that lie on each machine, and those that workers there may add without asking.
         self._held: Counter[str] = Counter()
         self._reserved: Counter[str] = Counter()
@@ -249,7 +255,7 @@ class RayBackend:
             max_task_retries=0,
             **options,
         ).remote(orders)
-        worker = RemoteWorker(action.worker, action.pool, node, actor)
+        worker = RemoteWorker(action.worker, action.pool, node, actor, actor.work.options(num_returns=2))
         self._workers[worker.id] = worker
         self._listen(actor.introduce.remote(), partial(self._introduced, worker))
         self._listen(actor.set_up.remote(self._chains[action.pool]), partial(self._is_set_up, worker))
@@ -347,6 +353,7 @@ class RayBackend:
         if name not in self._nodes.by_name:
             return []
         self._nodes.forget(name)
+        self._lost_something = True
         self._resident.pop(name, None)
         for worker in [worker for worker in self._workers.values() if worker.node.node.name == name]:
             del self._workers[worker.id]
@@ -393,7 +400,8 @@ class RayBackend:
         return events
 
     def _send(self, worker: RemoteWorker) -> list[Event]:
-        if worker.is_dead or worker.calls >= _CALLS_AT_ONCE:
+        has_plenty = worker.calls > 0 and len(worker.orders) - len(worker.outbox) >= _PLENTY > len(worker.outbox)
+        if worker.is_dead or worker.calls >= _CALLS_AT_ONCE or (has_plenty and worker.grant is None):
             self._to_send.pop(worker.id, None)  # its next answer brings it back
             return []
         if worker.outbox and self._lacks(worker.outbox[0]):
@@ -415,7 +423,7 @@ class RayBackend:
         arguments: dict[int, tuple[int, Any]] = {}
         orders = tuple(self._order(worker, action, arguments) for action in sendable)
         references = [reference for _, reference in arguments.values()]
-        reports, shelf = worker.actor.work.options(num_returns=2).remote(orders, worker.grant, *references)
+        reports, shelf = worker.work.remote(orders, worker.grant, *references)
         worker.grant, worker.goes_on = None, False
         worker.calls += 1
         self._calls += 1
@@ -436,7 +444,7 @@ class RayBackend:
         return Order(action.batch, places, action.credit, action.already, action.selections, action.probe, free)
 
     def _lacks(self, action: RunBatch) -> bool:
-        return bool(self._records.missing(action.items))
+        return self._lost_something and bool(self._records.missing(action.items))
 
     def _say_what_is_missing(self, worker: RemoteWorker) -> list[Event]:
         """Report an order that cannot be sent; only when it is the worker's next, which is the one it is said of."""
@@ -492,6 +500,7 @@ class RayBackend:
             del self._workers[worker.id]
             self._discard(worker)
             return [WorkerLost(worker.id, f"{type(cause).__name__}: {cause}")]
+        self._lost_something = True
         self._records.lose_object(getattr(cause, "object_ref_hex", ""), [key for a in call.orders for key in a.items])
         self._release(worker, [action.batch for action in call.orders])
         worker.outbox[:0] = call.orders
