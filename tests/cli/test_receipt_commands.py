@@ -9,7 +9,12 @@ from pathlib import Path
 
 import pytest
 
-SENTENCE = "The mill at the river has been there for as long as anybody can remember and turns with the water. "
+SENTENCES = (
+    "The mill at the river has been there for as long as anybody can remember.",
+    "In spring, when snow melts in the mountains, its wheel turns day and night, and farmers bring last year's rye.",
+    "My grandmother used to tell us children that a water spirit lived below the weir, so we never went near it.",
+    "Today a small museum keeps those old stones, and visitors may grind a handful of wheat with their own hands.",
+)
 
 
 def penstock(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -23,7 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("receipts")
     (root / "crawl").mkdir()
     for file in range(2):
-        documents = [{"id": f"{file}-{n}", "text": SENTENCE * n + str(n)} for n in range(60)]
+        documents = [{"id": f"{file}-{n}", "text": " ".join(SENTENCES[: 1 + n % 4])} for n in range(60)]
         lines = [json.dumps(document) for document in documents]
         (root / f"crawl/part-{file}.jsonl").write_text("\n".join([*lines, "{broken"]) + "\n")
     done = penstock(root, "curate", "crawl", "clean")
@@ -42,9 +47,10 @@ def test_why_tells_the_story_of_a_document(folder: Path) -> None:
 
 
 def test_why_as_json_names_the_file_it_was_written_to(folder: Path) -> None:
-    receipt = json.loads(penstock(folder, "why", "clean/_penstock", "part-1.jsonl:9", "--json").stdout)
-    assert receipt["id"] == "1-9"
-    assert receipt["kept"] is False or (folder / receipt["written_to"][0]).exists()
+    receipt = json.loads(penstock(folder, "why", "clean/_penstock", "part-1.jsonl:11", "--json").stdout)
+    assert (receipt["id"], receipt["kept"]) == ("1-11", True)
+    [written] = receipt["written_to"]
+    assert '"1-11"' in (folder / written).read_text()
     assert receipt["text"].startswith("The mill")
 
 
