@@ -439,9 +439,9 @@ class Hang(Docs):
 
 
 def test_a_hang_is_ended_and_its_row_found(workers: Place) -> None:
-    settings: dict[str, Any] = {"config": {"ignore_failures": True}, "task_timeout_s": 1.0, "max_retries": 0}
+    settings: dict[str, Any] = {"config": {"ignore_failures": True}, "task_timeout_s": 3.0, "max_retries": 0}
     assert texts(workers.run([ListSource(with_poison()), Hang()], **settings)) == without_poison()
-    assert "took longer than task_timeout_s=1" in workers.letters()[0]["reason"]
+    assert "took longer than task_timeout_s=3" in workers.letters()[0]["reason"]
 
 
 def test_memory_past_what_was_declared_is_not_granted(workers: Place) -> None:
