@@ -57,7 +57,7 @@ def main() -> None:
     """Run the tasks on one executor, on a Ray of its own."""
     tasks, name = int(sys.argv[1]), sys.argv[2]
     # One of the executors asks Ray's dashboard about its actors, so there has to be one.
-    context = ray.init(num_cpus=7, include_dashboard=True, logging_level="ERROR", log_to_driver=False)
+    context = ray.init("local", num_cpus=7, include_dashboard=True, logging_level="ERROR", log_to_driver=False)
     os.environ["RAY_ADDRESS"] = context.address_info["gcs_address"]
     stages = [Sleeper("fast", 0.25), Sleeper("slow", 1.0), Sleeper("medium", 0.5)]
     initial = [DocumentBatch(dataset_name="d", data=pd.DataFrame({"text": [str(i)]})) for i in range(tasks)]

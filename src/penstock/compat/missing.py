@@ -19,7 +19,7 @@ def explain(path: str) -> str:
     >>> print(explain("nemo_curator.tasks.DocumentBach"))
     nemo_curator.tasks.DocumentBach: Penstock has no such name. Nearest: DocumentBatch (penstock).
     >>> print(explain("nemo_curator.pipelines"))
-    nemo_curator.pipelines: Penstock has no such module. Nearest: nemo_curator.pipeline, which has Pipeline.
+    nemo_curator.pipelines: Penstock has no such module. Nearest: nemo_curator.pipeline, which has Pipeline, workflow.
     """
     module, _, name = path.rpartition(".")
     # An import does not tell which it wants; there are no modules with capitals, nor below a module without any.

@@ -21,7 +21,7 @@ from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.core.verdicts import Verdicts
 from penstock.ledger.blocks import Block
-from penstock.ledger.document_rows import Rows, are_distinct, has_rows, id_column, rows_of
+from penstock.ledger.document_rows import Rows, are_distinct, has_rows, holds_documents, id_column, rows_of
 from penstock.ledger.fragment import suffix_for, write_table
 from penstock.ledger.rules import plain_parameters
 from penstock.storage.atomic import atomic_write
@@ -66,7 +66,7 @@ class Collector:
     def begin(self, number: int, tasks: Sequence[Task[Any]]) -> Passage:
         """Look at what a step is given, before the stage may change it."""
         for task in tasks:
-            if not isinstance(task, DocumentBatch):
+            if not holds_documents(task):
                 continue
             block = self.block_of(task)
             if block is None:
@@ -81,7 +81,7 @@ class Collector:
         """Note documents that are kept from a step because it dies of them."""
         remaining = {task.task_id: task for task in after}
         for task in before:
-            if isinstance(task, DocumentBatch) and (block := self.block_of(task)) is not None and has_rows(task):
+            if holds_documents(task) and (block := self.block_of(task)) is not None and has_rows(task):
                 block.measure(task, self.orders.id_fields, self.orders.text_field)
                 rest = remaining.get(task.task_id)
                 kept = rows_of(rest) if isinstance(rest, DocumentBatch) else _NO_ROWS
@@ -89,7 +89,7 @@ class Collector:
 
     def failed(self, number: int, task: Task[Any], position: int) -> None:
         """Note a document that a stage cannot process."""
-        if isinstance(task, DocumentBatch) and (block := self.block_of(task)) is not None and has_rows(task):
+        if holds_documents(task) and (block := self.block_of(task)) is not None and has_rows(task):
             self._note_failures(number, block, rows_of(task)[[position]])
 
     def write_complete(self) -> None:
@@ -151,7 +151,7 @@ class Passage:
         self._number = number
         self._given = given
         self._labels = collector.orders.steps[number]
-        self._documents = [task for task in given if isinstance(task, DocumentBatch)]
+        self._documents = [task for task in given if holds_documents(task)]
         self._survivors: dict[str, list[Rows]] = {}
         self._remade: set[str] = set()
         self._others: list[Task[Any]] = []
@@ -165,7 +165,7 @@ class Passage:
         self._note(verdicts)
         is_last = self._number + 1 == len(self._collector.orders.steps)
         for output in outputs:
-            if not isinstance(output, DocumentBatch):
+            if not holds_documents(output):
                 self._others.append(output)
                 continue
             block = self._follow(output)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from penstock.core.documents import DocumentBatch
+from penstock.core.task import Task
 
 Rows = npt.NDArray[np.int64]
 
@@ -16,6 +19,19 @@ def id_column(batch: DocumentBatch, id_fields: Sequence[str]) -> str | None:
     """Return the column that holds the ids of a batch, if it has one."""
     columns = set(batch.get_columns())
     return next((name for name in id_fields if name in columns), None)
+
+
+def holds_documents(task: Task[Any]) -> TypeGuard[DocumentBatch]:
+    """Tell whether a task holds something a person could ask about: rows with text in some column.
+
+    A table of numbers only has nothing to show, and often millions of rows.
+    """
+    if not isinstance(task, DocumentBatch):
+        return False
+    if task._is_lazy or not hasattr(task.data, "schema"):
+        return True  # lines of JSON, or a frame, whose columns may hold anything
+    kinds = (field.type for field in task.data.schema)
+    return any(pa.types.is_string(kind) or pa.types.is_large_string(kind) for kind in kinds)
 
 
 def has_rows(batch: DocumentBatch) -> bool:
