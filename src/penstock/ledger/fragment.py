@@ -76,9 +76,7 @@ class Fragment:
             number = start // RULES_PER_WORD
             columns[f"{ASKED}{number}"] = _bits([rule.asked for rule in word], count)
             columns[f"{FAILED}{number}"] = _bits([rule.fails for rule in word], count)
-        for label, rule in self.rules.items():
-            if rule.scores is not None:
-                columns[SCORE + label] = _score_column(rule)
+        columns |= _score_columns(self.rules)
         rules = {label: dict(self.parameters.get(label, {})) for label in self.rules}
         described = {"rules": rules, "blocks": {self.block: self.about}}
         return pa.table(columns).replace_schema_metadata({METADATA: json.dumps(described, ensure_ascii=False)})
@@ -92,16 +90,23 @@ def _bits(flags: Sequence[npt.NDArray[np.bool_]], count: int) -> pa.Array:
     return pa.array(np.packbits(padded, axis=1, bitorder="little").view("<i8")[:, 0])
 
 
-def _score_column(rule: RuleColumn) -> pa.Array:
-    assert rule.scores is not None
-    scores = rule.scores
-    every = bool(rule.asked.all())
+def _score_columns(rules: Mapping[str, RuleColumn]) -> dict[str, pa.Array]:
+    """Return the scores of every rule that has some; all of them together, for batches are small and rules many."""
+    scored = {label: rule.scores for label, rule in rules.items() if rule.scores is not None}
+    if not scored:
+        return {}
+    exact = np.stack(list(scored.values()))
     with np.errstate(over="ignore", invalid="ignore"):
         # What is not a number is left out of account by these two.
-        highest, lowest = np.fmax.reduce(scores), np.fmin.reduce(scores)
-        large = highest >= _EXACT_IN_32_BITS or lowest <= -_EXACT_IN_32_BITS
-        stored = scores if large else scores.astype(np.float32)
-    return pa.array(stored, mask=None if every else ~rule.asked)
+        highest, lowest = np.fmax.reduce(exact, axis=1), np.fmin.reduce(exact, axis=1)
+        short = exact.astype(np.float32)
+    large = (highest >= _EXACT_IN_32_BITS) | (lowest <= -_EXACT_IN_32_BITS)
+    columns = {}
+    for number, label in enumerate(scored):
+        asked = rules[label].asked
+        values = exact[number] if large[number] else short[number]
+        columns[SCORE + label] = pa.array(values, mask=None if asked.all() else ~asked)
+    return columns
 
 
 def restored_scores(stored: npt.NDArray[Any]) -> npt.NDArray[np.float64]:

@@ -82,9 +82,7 @@ def _decode_together(lines: Lines, names: Sequence[str]) -> dict[str, Column]:
     keys = {name: f"f{position}" for position, name in enumerate(names)}
     texts = {name: _Texts(lines) for name in names if name in text}
     tokens: dict[str, list[bytes]] = {name: [] for name in names if name not in text}
-    kinds = [(key, str | None, None) if n in text else (key, msgspec.Raw, msgspec.Raw()) for n, key in keys.items()]
-    shape = msgspec.defstruct("Lines", kinds, rename={key: name for name, key in keys.items()}, gc=False)
-    for step in lines.steps(msgspec.json.Decoder(shape).decode):
+    for step in lines.steps(_decoder(tuple(names), frozenset(text))):
         for name, key in keys.items():
             values = list(map(attrgetter(key), step))
             if name in text:
@@ -99,6 +97,16 @@ def _decode_together(lines: Lines, names: Sequence[str]) -> dict[str, Column]:
             column, array = column_of(name, tokens[name])
             columns[name] = column, pa.chunked_array([array])
     return columns
+
+
+@lru_cache(maxsize=256)
+def _decoder(names: tuple[str, ...], text: frozenset[str]) -> Callable[[memoryview], Any]:
+    """Return a function that takes some fields out of a line, as attributes f0, f1 and so on."""
+    keys = {f"f{position}": name for position, name in enumerate(names)}
+    kinds = [
+        (key, str | None, None) if name in text else (key, msgspec.Raw, msgspec.Raw()) for key, name in keys.items()
+    ]
+    return msgspec.json.Decoder(msgspec.defstruct("Lines", kinds, rename=keys, gc=False)).decode
 
 
 def _begins_with_text(lines: Lines, name: str) -> bool:
