@@ -95,7 +95,7 @@ class RayClient:
             if os.environ.get(_ADDRESS) == self.address:
                 os.environ.pop(_ADDRESS, None)
             _end(process)
-            self._forget_address()
+            self._forget(self.address or self._head_address())
         self.address = None
 
     def __enter__(self) -> Self:
@@ -186,11 +186,11 @@ class RayClient:
         shown = "".join(f"\n  | {line}" for line in lines[-_LINES_SHOWN:])
         return f" Its log ({self._log}) ends with:{shown}"
 
-    def _forget_address(self) -> None:
+    def _forget(self, address: str) -> None:
         """Take away the note by which ``ray.init()`` would look for this cluster after it has ended."""
         note = Path(self.ray_temp_dir) / "ray_current_cluster"
         with suppress(OSError):
-            if note.read_text().strip() == self._head_address():
+            if note.read_text().strip() == address:
                 note.unlink()
 
     def _announce_metrics(self, folder: Path) -> None:

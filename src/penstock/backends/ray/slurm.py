@@ -58,7 +58,7 @@ class SlurmRayClient(RayClient):
 
     def _serve(self) -> None:
         """Be a worker node until the head is gone, then end the script."""
-        address = self._wait_for_head()
+        self.address = address = self._wait_for_head()
         use_token_if_there_is_one()
         self._launch([*_ray("start"), f"--address={address}", *self._machine_options()])
         assert self._process is not None
