@@ -13,7 +13,7 @@ test: .venv/installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadgroup
 
 format: .venv/installed-test
 	$(BIN)/ruff check --fix .
