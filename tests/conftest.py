@@ -20,9 +20,6 @@ os.environ.pop("RAY_ADDRESS", None)
 # These live for seconds, and one process uses several of them.
 os.environ["RAY_AUTH_MODE"] = "disabled"
 
-# Lost machines are noticed in a second instead of half a minute.
-QUICK = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 300, "health_check_failure_threshold": 3}
-
 
 @pytest.fixture(scope="session")
 def ray_address() -> Iterator[str]:
@@ -35,7 +32,6 @@ def ray_address() -> Iterator[str]:
             "num_gpus": 2,
             "object_store_memory": 200_000_000,
             "include_dashboard": False,
-            "_system_config": QUICK,
         },
     )
     yield cluster.address
