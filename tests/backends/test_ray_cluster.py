@@ -34,7 +34,11 @@ class Machines:
     def __init__(self) -> None:
         from ray.cluster_utils import Cluster
 
-        quick = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 300, "health_check_failure_threshold": 3}
+        quick = {
+            "health_check_initial_delay_ms": 3000,
+            "health_check_period_ms": 500,
+            "health_check_failure_threshold": 8,
+        }
         head = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": STORE, "_system_config": quick}
         self._cluster = Cluster(initialize_head=True, head_node_args=head)
         self.address = self._cluster.address
