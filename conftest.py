@@ -22,7 +22,8 @@ def _own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPat
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests that use a Ray cluster together, so that side by side with others there is still only one."""
+    """Keep the tests that use one server together, so that side by side with others there is still only one of it."""
     for item in items:
-        if item.get_closest_marker("ray"):
-            item.add_marker(pytest.mark.xdist_group("ray"))
+        for server in ("ray", "s3"):
+            if item.get_closest_marker(server):
+                item.add_marker(pytest.mark.xdist_group(server))

@@ -12,6 +12,7 @@
     ├── ClusterError              a cluster cannot be started, reached or used
     ├── CheckpointError           a checkpoint belongs to another pipeline, or cannot be read
     ├── MissingExtraError         an optional dependency is not installed; says what to type
+    ├── DuplicateAlarmError       a source would lose more documents as duplicates than is plausible (in dedup)
     └── MissingNameError          a script asks for a name of another framework that we do not have (in compat)
 
 A message says what happened, where, what was expected, what came instead, and what to do about it.
