@@ -13,7 +13,8 @@ test: .venv/installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/pytest -n 2 --dist loadgroup -m 'not ray'
+	$(BIN)/pytest -m ray tests
 
 format: .venv/installed-test
 	$(BIN)/ruff check --fix .

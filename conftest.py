@@ -22,8 +22,7 @@ def _own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPat
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests that use one server together, so that side by side with others there is still only one of it."""
+    """Keep the tests that use the S3 server together, so that side by side with others there is still only one."""
     for item in items:
-        for server in ("ray", "s3"):
-            if item.get_closest_marker(server):
-                item.add_marker(pytest.mark.xdist_group(server))
+        if item.get_closest_marker("s3"):
+            item.add_marker(pytest.mark.xdist_group("s3"))
