@@ -19,10 +19,3 @@ collect_ignore = [] if find_spec("triton") else _GPU_KERNELS
 def _own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     cache: Path = tmp_path_factory.mktemp("cache")
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests that use the S3 server together, so that side by side with others there is still only one."""
-    for item in items:
-        if item.get_closest_marker("s3"):
-            item.add_marker(pytest.mark.xdist_group("s3"))

@@ -90,7 +90,7 @@ class Slow(ProcessingStage[DocumentBatch, DocumentBatch]):
 def timed(stages: list[ProcessingStage], cpus: float = 4, **settings: object) -> tuple[float, StreamingExecutor]:  # type: ignore[type-arg]
     """Run stages and return the seconds between the first plan and the end, start-up of the processes left out."""
     with tempfile.TemporaryDirectory() as folder:
-        executor = StreamingExecutor(cpus=cpus, show_progress=False, run_dir=folder, **settings)  # type: ignore[arg-type]
+        executor = StreamingExecutor(cpus=cpus, show_progress=False, run_dir=folder, ledger=False, **settings)  # type: ignore[arg-type]
         start = time.perf_counter()
         Pipeline("engine", stages=stages).run(executor)
         return time.perf_counter() - start, executor
