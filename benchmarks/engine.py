@@ -90,7 +90,7 @@ class Slow(ProcessingStage[DocumentBatch, DocumentBatch]):
 def timed(stages: list[ProcessingStage], cpus: float = 4, **settings: object) -> tuple[float, StreamingExecutor]:  # type: ignore[type-arg]
     """Run stages and return the seconds between the first plan and the end, start-up of the processes left out."""
     with tempfile.TemporaryDirectory() as folder:
-        executor = StreamingExecutor(cpus=cpus, show_progress=False, run_dir=folder, ledger=False, **settings)  # type: ignore[arg-type]
+        executor = StreamingExecutor(cpus=cpus, show_progress=False, run_dir=folder, **settings)  # type: ignore[arg-type]
         start = time.perf_counter()
         Pipeline("engine", stages=stages).run(executor)
         return time.perf_counter() - start, executor
@@ -130,15 +130,18 @@ def hop() -> None:
         # Another declared need makes another pool, so every stage is a border.
         return [source, *(Pass(f"pass-{i}", cpus=0.25 if i % 2 else 0.2).with_(num_workers=1) for i in range(pools))]
 
-    before = cpu_seconds()
-    short, _ = timed(chain(1))
-    between = cpu_seconds()
-    long, _ = timed(chain(5))
-    hops = 4 * len(tasks)
-    per_hop = (long - short) / hops
-    driver = ((cpu_seconds() - between) - (between - before)) / hops
-    print(f"hop: {per_hop * 1e3:.3f} ms for a small task ({len(tasks)} tasks; 1 pool {short:.2f} s, 5 {long:.2f} s)")
-    print(f"     wall time, pools side by side; the driver takes {driver * 1e3:.3f} ms of CPU for a hop")
+    for kind, ledger in (("no receipts", False), ("with receipts", True)):
+        before = cpu_seconds()
+        short, _ = timed(chain(1), ledger=ledger)
+        between = cpu_seconds()
+        long, _ = timed(chain(5), ledger=ledger)
+        hops = 4 * len(tasks)
+        per_hop = (long - short) / hops
+        driver = ((cpu_seconds() - between) - (between - before)) / hops
+        print(
+            f"hop, {kind}: {per_hop * 1e3:.3f} ms for a small task ({len(tasks)} tasks; 1 pool {short:.2f} s, 5 {long:.2f} s)"
+        )
+        print(f"     wall time, pools side by side; the driver takes {driver * 1e3:.3f} ms of CPU for a hop")
 
 
 def large() -> None:

@@ -5,25 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.kernels.patterns import LOREM_IPSUM, POLICY_PHRASES
 from penstock.text.modifiers.document_modifier import TextModifier
 
-_PLACEHOLDER = "lorem ipsum"
-_PHRASES = (
-    "terms of use",
-    "privacy policy",
-    "cookie policy",
-    "uses cookies",
-    "privacy overview",
-    "use of cookies",
-    "use cookies",
-    "privacy & cookies policy",
-    "privacy and cookies policy",
-    # How the commonest consent banner goes on.
-    "necessary cookies are absolutely essential for the website to function properly",
-    "any cookies that may not be particularly necessary for the website to function",
-    "if you continue to browse this site without changing your cookie settings, you agree to this use",
-)
-_ANY_PHRASE = "|".join((_PLACEHOLDER, *_PHRASES))
+_ANY_PHRASE = "|".join((LOREM_IPSUM, *POLICY_PHRASES))
 
 
 class BoilerPlateStringModifier(TextModifier):
@@ -49,9 +34,9 @@ class BoilerPlateStringModifier(TextModifier):
         """Return what is left."""
         paragraphs = text.split("\n\n")
         lowered = [paragraph.lower() for paragraph in paragraphs]
-        if any(_PLACEHOLDER in paragraph for paragraph in lowered):
+        if any(LOREM_IPSUM in paragraph for paragraph in lowered):
             return ""
-        found = [i for i, paragraph in enumerate(lowered) if any(phrase in paragraph for phrase in _PHRASES)]
+        found = [i for i, paragraph in enumerate(lowered) if any(phrase in paragraph for phrase in POLICY_PHRASES)]
         if not found:
             return text
         if not self.remove_if_at_top_or_bottom:
