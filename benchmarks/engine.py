@@ -139,7 +139,8 @@ def hop() -> None:
         per_hop = (long - short) / hops
         driver = ((cpu_seconds() - between) - (between - before)) / hops
         print(
-            f"hop, {kind}: {per_hop * 1e3:.3f} ms for a small task ({len(tasks)} tasks; 1 pool {short:.2f} s, 5 {long:.2f} s)"
+            f"hop, {kind}: {per_hop * 1e3:.3f} ms for a small task "
+            f"({len(tasks)} tasks; 1 pool {short:.2f} s, 5 {long:.2f} s)"
         )
         print(f"     wall time, pools side by side; the driver takes {driver * 1e3:.3f} ms of CPU for a hop")
 
