@@ -17,6 +17,7 @@ from types import FrameType
 from typing import Any
 
 from penstock.backends.backend import RunBackend, Venue, drive
+from penstock.backends.cycles import rarely_searched
 from penstock.backends.local.venue import LocalVenue
 from penstock.backends.observe import pool_records, snapshot
 from penstock.backends.ray.venue import RayVenue, is_at_hand
@@ -235,7 +236,7 @@ class _StreamingRun:
             ledger=self.opened.ledger,
         )
         try:
-            with _interruptible(backend), self._view:
+            with _interruptible(backend), self._view, rarely_searched():
                 first = self.scheduler.begin(backend.now(), self._put(backend, roots, given=given))
                 drive(self.scheduler, backend, first, look=partial(self._look, backend), look_every=_LOOK_EVERY_S)
         finally:

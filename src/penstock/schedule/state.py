@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Order = tuple[int, ...]
 
 # The most batches a worker is given beside the one it runs.
-MAX_AHEAD = 8
+MAX_AHEAD = 64
 
 
 @dataclass(frozen=True)

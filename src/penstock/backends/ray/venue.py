@@ -31,7 +31,7 @@ def is_at_hand() -> bool:
 class RayVenue:
     """Actors on the machines of a Ray cluster; without one at hand, of a Ray on this machine that ends with the run."""
 
-    round_trip_s = 0.003
+    round_trip_s = 0.01
 
     def __init__(
         self,
