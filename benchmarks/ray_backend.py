@@ -51,11 +51,10 @@ class Pass(ProcessingStage[DocumentBatch, DocumentBatch]):
 class Sleeper(ProcessingStage[DocumentBatch, DocumentBatch]):
     """Takes its time, and notes when it was done."""
 
-    resources = Resources(cpus=1.0)
-
-    def __init__(self, name: str, seconds: float, log: Path | None = None) -> None:
+    def __init__(self, name: str, seconds: float, slot: Resources, log: Path | None = None) -> None:
         self.name = name
         self.seconds = seconds
+        self.resources = slot
         self.log = log
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
@@ -67,8 +66,8 @@ class Sleeper(ProcessingStage[DocumentBatch, DocumentBatch]):
         return task
 
 
-def executor() -> StreamingExecutor:
-    return StreamingExecutor(backend="ray", show_progress=False)
+def executor(*, profile: bool = True) -> StreamingExecutor:
+    return StreamingExecutor(backend="ray", show_progress=False, profile=profile)
 
 
 def three_pools() -> list[ProcessingStage[DocumentBatch, DocumentBatch]]:
@@ -124,21 +123,8 @@ def _cpu() -> float:
 
 
 def balancing(tasks: int, peer_python: str | None) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder) / "done"
-        names = ("fast", "slow", "medium")
-        stages = [Sleeper(n, s, log if n == "medium" else None) for n, s in zip(names, SECONDS, strict=True)]
-        given = [make_batch([f"document {i}"]) for i in range(tasks)]
-        start = time.time()
-        Pipeline("balancing", stages=stages).run(executor(), given)
-        whole = time.time() - start
-        times = sorted(float(line) for line in log.read_text().split())
-    first, last = len(times) // 10, 9 * len(times) // 10
-    steady = (last - first) / (times[last] - times[first])
-    print(
-        f"balancing: Penstock {steady:.2f} tasks/s steady ({steady / 4:.2f} of the possible 4), "
-        f"{tasks / whole:.2f} over the whole {whole:.1f} s ({tasks / whole / 4:.2f})"
-    )
+    balance(tasks, "one pool", [Resources(cpus=1)] * 3)
+    balance(tasks, "three pools", [Resources(cpus=share, gpus=1) for share in (0.1, 0.11, 0.12)])
     if peer_python is None:
         return
     ray.shutdown()
@@ -149,6 +135,27 @@ def balancing(tasks: int, peer_python: str | None) -> None:
         else:
             rate = tasks / seconds
             print(f"balancing: {name} {rate:.2f} tasks/s over the whole {seconds:.1f} s ({rate / 4:.2f})")
+
+
+def balance(tasks: int, pools: str, slots: list[Resources]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "done"
+        names = ("fast", "slow", "medium")
+        stages = [
+            Sleeper(name, seconds, slot, log if name == "medium" else None)
+            for name, seconds, slot in zip(names, SECONDS, slots, strict=True)
+        ]
+        given = [make_batch([f"document {i}"]) for i in range(tasks)]
+        start = time.time()
+        Pipeline("balancing", stages=stages).run(executor(profile=False), given)
+        whole = time.time() - start
+        times = sorted(float(line) for line in log.read_text().split())
+    first, last = len(times) // 10, 9 * len(times) // 10
+    steady = (last - first) / (times[last] - times[first])
+    print(
+        f"balancing: Penstock ({pools}) {steady:.2f} tasks/s steady ({steady / 4:.2f} of the possible 4), "
+        f"{tasks / whole:.2f} over the whole {whole:.1f} s ({tasks / whole / 4:.2f})"
+    )
 
 
 def plan(nodes: int = 1_000, pools: int = 30) -> None:
@@ -182,6 +189,7 @@ def main() -> None:
         ray.init(
             address="local",
             num_cpus=SLOTS,
+            num_gpus=SLOTS,
             include_dashboard=False,
             object_store_memory=200_000_000,
             logging_level="ERROR",

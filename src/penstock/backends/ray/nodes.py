@@ -61,12 +61,13 @@ class RayNodes:
         self._asked: dict[str, tuple[dict[str, Any], Any, Any]] = {}
 
     def look(self) -> Cluster:
-        """Ask all machines there are, and return those that answer as a cluster."""
+        """Ask all machines there are what Ray does not say, and return those that answer as a cluster."""
         for row in self._alive():
             self._ask(row)
-        ready, _ = ray.wait(
-            [answer for _, _, answer in self._asked.values()], num_returns=len(self._asked), timeout=_PATIENCE_S
-        ) if self._asked else ([], [])  # fmt: skip
+            if not self._has_unknown_gpus(row):  # a process takes a second to start, and has nothing to add
+                self.admit(row["NodeID"], NodeFacts(()))
+        answers = [answer for _, _, answer in self._asked.values()]
+        ready = ray.wait(answers, num_returns=len(answers), timeout=_PATIENCE_S)[0] if answers else []
         for node_id, (_, _, answer) in list(self._asked.items()):
             if answer in ready:
                 self.admit(node_id, ray.get(answer))
@@ -140,11 +141,17 @@ class RayNodes:
 
     def _gpus(self, count: int, row: dict[str, Any], facts: NodeFacts) -> tuple[Gpu, ...]:
         """Return the GPUs Ray may use on a machine, each with its real memory where that can be found out."""
-        label = (row.get("Labels") or {}).get(_GPU_MEMORY_LABEL)
-        claimed = self._gpu_memory_gb or (float(label) if label else None)
+        claimed = self._claimed_memory_gb(row)
         if claimed is None and len(facts.gpus) >= count:
             return facts.gpus[:count]
         return (Gpu(claimed or _CLAIMED_GPU_GB, "claimed GPU"),) * count
+
+    def _has_unknown_gpus(self, row: dict[str, Any]) -> bool:
+        return row["Resources"].get("GPU", 0) > 0 and self._claimed_memory_gb(row) is None
+
+    def _claimed_memory_gb(self, row: dict[str, Any]) -> float | None:
+        label = (row.get("Labels") or {}).get(_GPU_MEMORY_LABEL)
+        return self._gpu_memory_gb or (float(label) if label else None)
 
     def _folder(self, row: dict[str, Any]) -> str:
         # Several nodes of a test cluster are one machine: the folder is the node's own all the same.
