@@ -1,14 +1,20 @@
 """What the Ray backend costs, and how well it balances.
 
-    python benchmarks/ray_backend.py [hop] [many] [balancing] [plan] [--tasks 200] [--peer-python PYTHON]
+    python benchmarks/ray_backend.py [hop] [many] [balancing] [text] [plan] [--tasks 200] [--peer-python PYTHON]
+        [--corpus corpus.parquet] [--documents 4000]
 
 hop        wall time per task and pool, for tasks that do nothing: what a hop over Ray costs
 many       50,000 small tasks through three pools: CPU and memory of the driver
-balancing  200 tasks of 0.25, 1 and 0.5 s on seven slots; 4 tasks/s is all that is possible. With a Python that has
-           nemo-curator, its three executors do the same on a Ray of the same size
+balancing  200 tasks of 0.25, 1 and 0.5 s on seven slots; 4 tasks/s is all that is possible, if nobody had to start and
+           the first task could be everywhere at once. Penstock puts stages that need the same into one pool, so it is
+           measured also with three that it has to keep apart
+text       the 28 filters of the English recipe over a corpus (Parquet with ``id`` and ``text``), JSONL to JSONL; with
+           fewer than five CPUs claimed one of the peer's executors refuses the job
 plan       how long one decision takes with 30 pools on 1,000 machines (in the simulator)
 
-Without a word: all of them. The Ray is started here, told to have seven CPUs, and ended.
+Without a word: all of them, the text only with a corpus. With a Python that has nemo-curator, its three executors do
+balancing and text too, each on a Ray of the same size that is up when the clock starts. The Ray is started here and
+ended; its seven CPUs and GPUs are claimed.
 """
 
 from __future__ import annotations
@@ -20,11 +26,14 @@ import statistics
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
 import ray
 from balancing import PEERS, SECONDS, measure_peer
+from text_filters import FILTERS, MB, NEMO, kept_ids, run_ours, run_peer, write_corpus
 
 from penstock import DocumentBatch, Pipeline, ProcessingStage, Resources, StreamingExecutor
 from penstock.core.cluster import Cluster, Gpu, Node
@@ -34,6 +43,7 @@ from penstock.schedule.state import PoolSpec, Settings
 from penstock.testing import make_batch
 
 SLOTS = 7
+TEXT_SLOTS = 5
 
 
 class Pass(ProcessingStage[DocumentBatch, DocumentBatch]):
@@ -127,7 +137,6 @@ def balancing(tasks: int, peer_python: str | None) -> None:
     balance(tasks, "three pools", [Resources(cpus=share, gpus=1) for share in (0.1, 0.11, 0.12)])
     if peer_python is None:
         return
-    ray.shutdown()
     for name in PEERS:
         seconds = measure_peer(peer_python, tasks, name)
         if seconds is None:
@@ -146,9 +155,10 @@ def balance(tasks: int, pools: str, slots: list[Resources]) -> None:
             for name, seconds, slot in zip(names, SECONDS, slots, strict=True)
         ]
         given = [make_batch([f"document {i}"]) for i in range(tasks)]
-        start = time.time()
-        Pipeline("balancing", stages=stages).run(executor(profile=False), given)
-        whole = time.time() - start
+        with ray_of(SLOTS):
+            start = time.time()
+            Pipeline("balancing", stages=stages).run(executor(profile=False), given)
+            whole = time.time() - start
         times = sorted(float(line) for line in log.read_text().split())
     first, last = len(times) // 10, 9 * len(times) // 10
     steady = (last - first) / (times[last] - times[first])
@@ -178,34 +188,64 @@ def plan(nodes: int = 1_000, pools: int = 30) -> None:
     )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="*", choices=[[], "hop", "many", "balancing", "plan"])
-    parser.add_argument("--tasks", type=int, default=200)
-    parser.add_argument("--peer-python")
-    arguments = parser.parse_args()
-    what = arguments.what or ["plan", "hop", "many", "balancing"]
-    if what != ["plan"]:
-        ray.init(
-            address="local",
-            num_cpus=SLOTS,
-            num_gpus=SLOTS,
-            include_dashboard=False,
-            object_store_memory=200_000_000,
-            logging_level="ERROR",
-            log_to_driver=False,
-        )
+def text(corpus: str, documents: int, peer_python: str | None) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        megabytes = write_corpus(corpus, work / "in", 0, documents) / MB
+        with ray_of(TEXT_SLOTS):
+            Pipeline("warm", stages=three_pools()[:1]).run(executor(), [make_batch(["a document"])])
+            ours = run_ours(work / "in", work / "ours", executor=executor(profile=False))
+        print(f"text: {megabytes:.0f} MB; Penstock {ours:.1f} s ({megabytes / ours:.1f} MB/s)")
+        for name in PEERS if peer_python is not None else ():
+            request = [str(work / "in"), str(work / name), FILTERS, TEXT_SLOTS, name]
+            _, seconds = run_peer(str(peer_python), NEMO, request)
+            apart = len(kept_ids(work / "ours") ^ kept_ids(work / name))
+            print(
+                f"text: {name} {seconds:.1f} s ({megabytes / seconds:.1f} MB/s), {seconds / ours:.1f} times as long; "
+                f"{apart} of {documents} documents kept by one only"
+            )
+
+
+@contextmanager
+def ray_of(slots: int) -> Iterator[None]:
+    """Start a Ray that claims so many CPUs and GPUs, and end it."""
+    ray.init(
+        address="local",
+        num_cpus=slots,
+        num_gpus=slots,
+        labels={"penstock/gpu-memory-gb": "80"},
+        include_dashboard=False,
+        object_store_memory=200_000_000,
+        logging_level="ERROR",
+        log_to_driver=False,
+    )
     try:
-        if "plan" in what:
-            plan()
-        if "hop" in what:
-            hop()
-        if "many" in what:
-            many()
-        if "balancing" in what:
-            balancing(arguments.tasks, arguments.peer_python)
+        yield
     finally:
         ray.shutdown()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", nargs="*", choices=[[], "hop", "many", "balancing", "text", "plan"])
+    parser.add_argument("--tasks", type=int, default=200)
+    parser.add_argument("--peer-python")
+    parser.add_argument("--corpus", help="a Parquet file with the columns 'id' and 'text'")
+    parser.add_argument("--documents", type=int, default=4000, help="so many of it")
+    arguments = parser.parse_args()
+    what = arguments.what or ["plan", "hop", "many", "balancing", *(["text"] if arguments.corpus else [])]
+    if "plan" in what:
+        plan()
+    if "hop" in what:
+        with ray_of(SLOTS):
+            hop()
+    if "many" in what:
+        with ray_of(SLOTS):
+            many()
+    if "balancing" in what:
+        balancing(arguments.tasks, arguments.peer_python)
+    if "text" in what:
+        text(arguments.corpus, arguments.documents, arguments.peer_python)
 
 
 if __name__ == "__main__":

@@ -19,11 +19,15 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penstock.core.executor import Executor
 
 MB = 10**6
 CORES = 2
 FILES = 8
+NEMO = Path(__file__).with_name("text_filters_peer.py")
 
 FILTERS: list[tuple[str, str, dict[str, Any]]] = [
     ("string", "NonAlphaNumericFilter", {"max_non_alpha_numeric_to_text_ratio": 0.25}),
@@ -55,24 +59,6 @@ FILTERS: list[tuple[str, str, dict[str, Any]]] = [
     ("string", "BulletsFilter", {"max_bullet_lines_ratio": 0.9}),
 ]
 
-_NEMO = """
-import importlib, json, sys, time
-import ray
-from nemo_curator.backends.ray_data import RayDataExecutor
-from nemo_curator.pipeline import Pipeline
-from nemo_curator.stages.text.filters.score_filter import ScoreFilter
-from nemo_curator.stages.text.io.reader import JsonlReader
-from nemo_curator.stages.text.io.writer import JsonlWriter
-source, target, filters, cores = json.loads(sys.argv[1])
-start = time.perf_counter()
-ray.init(address="local", num_cpus=cores, log_to_driver=False, include_dashboard=False)
-home = "nemo_curator.stages.text.filters.heuristic."
-made = [getattr(importlib.import_module(home + module), name)(**given) for module, name, given in filters]
-stages = [JsonlReader(source, files_per_partition=1), ScoreFilter(made), JsonlWriter(target)]
-Pipeline("peer", stages=stages).run(RayDataExecutor())
-print("SECONDS", time.perf_counter() - start)
-"""
-
 _DATATROVE = """
 import json, sys, time
 from datatrove.executor import LocalPipelineExecutor
@@ -90,11 +76,11 @@ if __name__ == "__main__":
 """
 
 
-def write_corpus(corpus: str, folder: Path, repetition: int) -> int:
+def write_corpus(corpus: str, folder: Path, repetition: int, documents: int | None = None) -> int:
     import pyarrow.parquet as pq
 
     folder.mkdir(parents=True)
-    table = pq.read_table(corpus, columns=["id", "text"])
+    table = pq.read_table(corpus, columns=["id", "text"]).slice(0, documents)
     written = 0
     for number in range(FILES):
         part = table.slice(number * table.num_rows // FILES, (table.num_rows + FILES - 1) // FILES)
@@ -106,7 +92,7 @@ def write_corpus(corpus: str, folder: Path, repetition: int) -> int:
     return written
 
 
-def run_ours(source: Path, target: Path, with_filters: bool = True) -> float:
+def run_ours(source: Path, target: Path, with_filters: bool = True, executor: Executor | None = None) -> float:
     import penstock.text
     from penstock import Pipeline
     from penstock.text import JsonlReader, JsonlWriter, ScoreFilter
@@ -115,7 +101,7 @@ def run_ours(source: Path, target: Path, with_filters: bool = True) -> float:
     stages: list[Any] = [JsonlReader(str(source))]
     if with_filters:
         stages += [ScoreFilter(getattr(penstock.text, name)(**given)) for _, name, given in FILTERS]
-    Pipeline("text_filters", stages=[*stages, JsonlWriter(str(target))]).run()
+    Pipeline("text_filters", stages=[*stages, JsonlWriter(str(target))]).run(executor)
     return time.perf_counter() - start
 
 
@@ -135,14 +121,12 @@ def scan_seconds(corpus: str) -> float:
     return time.process_time() - start
 
 
-def run_peer(python: str, script: str, request: list[Any]) -> float:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "peer.py"
-        path.write_text(script)
-        done = subprocess.run([python, str(path), json.dumps(request)], capture_output=True, text=True, check=False)
+def run_peer(python: str, script: Path, request: list[Any]) -> list[float]:
+    """Return the seconds that a peer says it took; of nemo-curator, from the beginning and of the run alone."""
+    done = subprocess.run([python, str(script), json.dumps(request)], capture_output=True, text=True, check=False)
     for line in done.stdout.splitlines():
         if line.startswith("SECONDS"):
-            return float(line.split()[1])
+            return [float(word) for word in line.split()[1:]]
     sys.exit(f"the peer failed:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
 
 
@@ -184,16 +168,18 @@ def measure(options: argparse.Namespace, work: Path) -> None:
     scan = scan_seconds(options.corpus) * repetitions / CORES
     print(f"    of which scan and verdicts, if spread evenly over {CORES} cores {scan:.1f} s")
     if options.peer_python:
-        request = [str(work / "once"), str(work / "peer"), FILTERS, CORES]
-        seconds = run_peer(options.peer_python, _NEMO, request)
+        request = [str(work / "once"), str(work / "peer"), FILTERS, CORES, "RayDataExecutor"]
+        seconds, _ = run_peer(options.peer_python, NEMO, request)
         print(f"nemo-curator, the same, one repetition {seconds:7.1f} s {once / MB / seconds:8.1f} MB/s")
         print(f"    ratio of throughputs {total / ours / (once / seconds):.1f}")
         mine = {key for key in kept_ids(work / "ours") if key.endswith("#0")}
         theirs = kept_ids(work / "peer")
         print(f"    kept by us {len(mine)}, by them {len(theirs)}, by one only {len(mine ^ theirs)}")
     if options.datatrove_python:
+        script = work / "datatrove.py"
+        script.write_text(_DATATROVE)
         request = [str(work / "once"), str(work / "datatrove"), FILES, CORES]
-        seconds = run_peer(options.datatrove_python, _DATATROVE, request)
+        [seconds] = run_peer(options.datatrove_python, script, request)
         print(f"datatrove, Gopher rules, one repetition {seconds:6.1f} s {once / MB / seconds:8.1f} MB/s")
         print(f"    ratio of throughputs {total / ours / (once / seconds):.1f}")
 
