@@ -36,8 +36,10 @@ class Backend(Protocol):
 class RunBackend(Backend, Protocol):
     """What an executor asks of a backend beyond that, for a run whose tasks are real."""
 
-    # The most memory all workers together were seen to use.
-    peak_resident: int
+    @property
+    def peak_resident(self) -> int:
+        """The most memory all workers together were seen to use."""
+        ...
 
     def put(self, key: str, task: Task[Any]) -> Stored:
         """Store a task that the run begins with."""

@@ -22,6 +22,11 @@ class Crumb:
         _CRUMB.pack_into(self._map, 0, step, rows)
 
 
+def crumb_path(folder: Path, worker: str) -> Path:
+    """Return the file of a worker."""
+    return folder / f"crumb-{worker}"
+
+
 def take_crumb(path: Path) -> tuple[int | None, int]:
     """Return where a dead worker was, the step of its chain and the rows there, and remove the file."""
     try:

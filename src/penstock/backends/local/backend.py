@@ -18,29 +18,19 @@ from typing import Any, cast
 
 import psutil
 
+from penstock.backends.chain import ChainOrders
 from penstock.backends.local.folders import RunFolders
-from penstock.backends.local.messages import (
-    Done,
-    Failed,
-    FromWorker,
-    Gives,
-    Grant,
-    Line,
-    Ready,
-    Run,
-    SetupFailed,
-    Stop,
-    ToWorker,
-    Wants,
-)
+from penstock.backends.local.holdings import StoredTasks
+from penstock.backends.local.messages import FromWorker, Grant, Line, Ready, Run, SetupFailed, Stop, ToWorker
 from penstock.backends.local.process import WorkerOrders, worker_main
+from penstock.backends.reception import Reception
 from penstock.backends.travelling import pickled_chain, preludes
 from penstock.core.cluster import Cluster
 from penstock.core.task import Task
 from penstock.ledger.keeping import KeptLedger
 from penstock.plan.plan import Plan
 from penstock.runtime.books import Books
-from penstock.runtime.crumb import take_crumb
+from penstock.runtime.crumb import crumb_path, take_crumb
 from penstock.runtime.machine import GB
 from penstock.runtime.selection import rows_of
 from penstock.runtime.transport import Stored, dump_task, store
@@ -54,19 +44,7 @@ from penstock.schedule.actions import (
     StartWorker,
     StopWorker,
 )
-from penstock.schedule.events import (
-    BatchDone,
-    BatchFailed,
-    CreditWanted,
-    Emitted,
-    Event,
-    Output,
-    StopAsked,
-    WorkerGone,
-    WorkerLost,
-    WorkerReady,
-)
-from penstock.schedule.state import item_key
+from penstock.schedule.events import Event, StopAsked, WorkerGone, WorkerLost, WorkerReady
 
 _LOOK_AT_MEMORY_EVERY_S = 0.5
 _STOP_PATIENCE_S = 30.0
@@ -84,7 +62,7 @@ class LocalWorker:
     pool: int
     process: ForkServerProcess
     line: Line
-    batches: dict[int, RunBatch] = field(default_factory=dict)
+    orders: dict[int, RunBatch] = field(default_factory=dict)
     ending: bool = False
     hung_up: bool = False
     kill_reason: str = ""
@@ -117,7 +95,8 @@ class LocalBackend:
         with _without_main():
             self.folders = RunFolders.make(self._context, spill_dir)
         self._workers: dict[str, LocalWorker] = {}
-        self._stored: dict[str, Stored] = {}
+        self._stored = StoredTasks()
+        self._reception = Reception(plan, books, self._stored)
         self._selector = selectors.DefaultSelector()
         self._next_look = 0.0
         self._stop_asked = False
@@ -150,9 +129,9 @@ class LocalBackend:
                 if (worker := self._workers.get(action.worker)) is not None:
                     self._send(worker, Grant(action.size, action.spill))
             case DropItem(key):
-                self._drop(key)
+                self._stored.drop(key)
             case DeadLetter():
-                self._dead_letter(action)
+                self._reception.dead_letter(action)
 
     def wait(self, until: float) -> Sequence[Event]:
         """Return what has happened, as soon as something has."""
@@ -174,7 +153,7 @@ class LocalBackend:
         path = self.folders.spill / f"root-{len(self._stored)}"
         store(dump_task(task), path)
         stored = Stored(task.task_id, task._order, task._sources, 0, rows_of(task), str(path))
-        self._stored[key] = stored
+        self._stored.add(key, stored)
         return stored
 
     def ask_to_stop(self) -> None:
@@ -212,20 +191,23 @@ class LocalBackend:
         resources = self._plan.pools[action.pool].resources
         gpus = self._cluster.nodes[0].gpus
         share = resources.gpu_share(gpus[action.placement.gpus[0]].memory_gb) if action.placement.gpus else 0.0
-        orders = WorkerOrders(
+        chain = ChainOrders(
             worker=action.worker,
             pool=action.pool,
-            steps=self._chains[action.pool],
             max_attempts=self._max_attempts,
             threads=max(1, ceil(resources.cpus)),
-            environment={"CUDA_VISIBLE_DEVICES": ",".join(str(index) for index in action.placement.gpus)},
             gpu_share=share,
-            memory_folder=self.folders.memory,
-            spill_folder=self.folders.spill,
-            failure_folder=self._failure_folder,
             ledger=self._ledger.orders(action.pool) if self._ledger is not None else None,
             sys_path=tuple(sys.path),
             preludes=preludes(),
+        )
+        orders = WorkerOrders(
+            chain,
+            steps=self._chains[action.pool],
+            environment={"CUDA_VISIBLE_DEVICES": ",".join(str(index) for index in action.placement.gpus)},
+            memory_folder=self.folders.memory,
+            spill_folder=self.folders.spill,
+            failure_folder=self._failure_folder,
         )
         ours, theirs = self._context.Pipe()
         process = self._context.Process(target=worker_main, args=(theirs, orders), name=f"penstock-{action.worker}")
@@ -261,37 +243,8 @@ class LocalBackend:
             case SetupFailed(reason):
                 worker.kill_reason = reason
                 return []
-            case Wants(batch, size):
-                return [CreditWanted(worker.id, batch, size)]
-            case Gives(batch, outputs):
-                return self._gives(worker, batch, outputs)
-            case Done(batch, outputs, seconds, resident, counters, rejections):
-                given = self._gives(worker, batch, outputs)
-                order = worker.batches.pop(batch)
-                self._books.count(worker.pool, counters)
-                self._books.done([self._stored[key] for key in order.items], rejections, probe=order.probe)
-                return [*given, BatchDone(worker.id, batch, seconds, resident)]
-            case Failed(batch, reason, counters):
-                worker.batches.pop(batch)
-                self._books.count(worker.pool, counters)
-                return [BatchFailed(worker.id, batch, reason)]
-
-    def _gives(self, worker: LocalWorker, batch: int, outputs: Sequence[Stored]) -> list[Event]:
-        """Note what a worker stored; of what a checkpoint has already, nothing goes on."""
-        is_source = worker.pool == 0 and not self._books.given_sources
-        wanted = [stored for stored in outputs if not (is_source and self._books.settlement.is_done(stored.id))]
-        for stored in outputs:
-            if stored not in wanted:
-                stored.remove()
-        last = worker.pool + 1 == len(self._plan.pools)
-        for stored in wanted:
-            if last:
-                self._books.result(stored)
-            else:
-                self._stored[item_key(worker.pool + 1, stored.id)] = stored
-        self._books.emitted(wanted, last=last)
-        entries = tuple(Output(stored.id, stored.order, stored.size, stored.rows) for stored in wanted)
-        return [Emitted(worker.id, batch, entries)] if entries else []
+            case report:
+                return self._reception.take(worker, report)
 
     def _ended(self, worker: LocalWorker) -> list[Event]:
         """Say how a process ended, after everything it had still said."""
@@ -306,7 +259,7 @@ class LocalBackend:
         del self._workers[worker.id]
         self._selector.unregister(worker.process.sentinel)
         worker.line.close()
-        step, rows = take_crumb(self.folders.memory / f"crumb-{worker.id}")
+        step, rows = take_crumb(crumb_path(self.folders.memory, worker.id))
         if worker.ending:
             return [*events, WorkerGone(worker.id)]
         exit_code = worker.process.exitcode
@@ -339,23 +292,13 @@ class LocalBackend:
         worker = self._workers.get(action.worker)
         if worker is None:
             return
-        worker.batches[action.batch] = action
-        places = tuple(cast("str | bytes", self._stored[key].place) for key in action.items)
+        worker.orders[action.batch] = action
+        places = tuple(cast("str | bytes", self._stored.stored(key).place) for key in action.items)
         last = worker.pool + 1 == len(self._plan.pools)
         spill = last or action.spill
         self._send(
             worker, Run(action.batch, places, action.credit, action.already, action.selections, action.probe, spill)
         )
-
-    def _drop(self, key: str) -> None:
-        stored = self._stored.pop(key, None)
-        if stored is not None:
-            stored.remove()
-
-    def _dead_letter(self, action: DeadLetter) -> None:
-        stored = [self._stored[key] for key in action.items]
-        whole = action.rows is None
-        self._books.dead_letter(self._plan.pools[action.pool], stored, action, closes=whole)
 
 
 @contextmanager

@@ -9,9 +9,7 @@ import struct
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
-from penstock.core.counters import StageCounters
-from penstock.core.rejection import Rejection
-from penstock.runtime.transport import Stored
+from penstock.backends.reports import Report
 from penstock.schedule.actions import Selection
 
 _LENGTH = struct.Struct("<Q")
@@ -52,41 +50,8 @@ class SetupFailed(NamedTuple):
     reason: str
 
 
-class Wants(NamedTuple):
-    """From a worker: an output needs so many bytes more than were granted."""
-
-    batch: int
-    size: int
-
-
-class Gives(NamedTuple):
-    """From a worker: outputs that are stored now."""
-
-    batch: int
-    outputs: tuple[Stored, ...]
-
-
-class Done(NamedTuple):
-    """From a worker: a batch is finished; these are its last outputs."""
-
-    batch: int
-    outputs: tuple[Stored, ...]
-    seconds: float
-    resident_bytes: int
-    counters: list[StageCounters]
-    rejections: list[Rejection]
-
-
-class Failed(NamedTuple):
-    """From a worker: a stage refuses the whole batch, and would again."""
-
-    batch: int
-    reason: str
-    counters: list[StageCounters]
-
-
 ToWorker = Run | Grant | Stop
-FromWorker = Ready | SetupFailed | Wants | Gives | Done | Failed
+FromWorker = Ready | SetupFailed | Report
 
 
 class Line:

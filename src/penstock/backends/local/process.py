@@ -9,37 +9,20 @@ import sys
 import time
 from collections import deque
 from dataclasses import dataclass
-from importlib import import_module
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-import cloudpickle
-import psutil
-
-from penstock.backends.local.messages import (
-    Done,
-    Failed,
-    FromWorker,
-    Gives,
-    Grant,
-    Line,
-    Ready,
-    Run,
-    SetupFailed,
-    Stop,
-    ToWorker,
-    Wants,
-)
+from penstock.backends.chain import ChainOrders, set_up_chain
+from penstock.backends.local.messages import FromWorker, Grant, Line, Ready, Run, SetupFailed, Stop, ToWorker
+from penstock.backends.reports import Done, Failed, Gives, Wants
+from penstock.backends.resident import ResidentMemory
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
-from penstock.core.worker_info import NodeInfo, WorkerMetadata
+from penstock.core.worker_info import NodeInfo
 from penstock.errors import PenstockError
-from penstock.ledger.collector import LedgerOrders
-from penstock.runtime.crumb import Crumb
-from penstock.runtime.limits import limit_gpu, limit_threads, set_thread_variables
-from penstock.runtime.node_preparation import prepare_node_once
+from penstock.runtime.limits import set_thread_variables
 from penstock.runtime.reproduction import keep_failure
 from penstock.runtime.selection import rows_of
 from penstock.runtime.transport import Stored, dump_task, joined, load, size_of, store
@@ -48,7 +31,6 @@ from penstock.runtime.worker import Worker
 _PR_SET_PDEATHSIG = 1
 _GIVE_AT_MOST = 64
 _SMALL = 8192
-_LOOK_AT_MEMORY_EVERY_S = 0.25
 _KEPT_FAILURES = 20
 
 
@@ -56,27 +38,19 @@ _KEPT_FAILURES = 20
 class WorkerOrders:
     """All a worker process is told when it starts."""
 
-    worker: str
-    pool: int
+    chain: ChainOrders
     steps: bytes
-    max_attempts: int
-    threads: int
     environment: dict[str, str]
-    gpu_share: float
     memory_folder: Path
     spill_folder: Path
     failure_folder: Path
-    ledger: LedgerOrders | None
-    sys_path: tuple[str, ...]
-    # Modules that change what the user's own modules mean, to be imported before those.
-    preludes: tuple[str, ...]
 
 
 def worker_main(connection: Connection, orders: WorkerOrders) -> None:
     """Live as a worker until told to stop, or until the driver is gone."""
     _die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the driver decides what it means
-    set_thread_variables(orders.threads)
+    set_thread_variables(orders.chain.threads)
     os.environ.update(orders.environment)
     try:
         _Process(connection, orders).live()
@@ -94,10 +68,7 @@ class _Process:
         self._credit = 0
         self._failures = 0
         self._stored = 0
-        self._crumb = Crumb(orders.memory_folder / f"crumb-{orders.worker}")
-        self._myself = psutil.Process()
-        self._resident = 0
-        self._next_look = 0.0
+        self._resident = ResidentMemory()
 
     def live(self) -> None:
         try:
@@ -120,23 +91,9 @@ class _Process:
 
     def _set_up(self) -> Worker:
         orders = self._orders
-        sys.path[:] = list(dict.fromkeys([*orders.sys_path, *sys.path]))
-        for module in orders.preludes:
-            import_module(module)
-        steps: tuple[ProcessingStage[Any, Any], ...] = cloudpickle.loads(orders.steps)
-        limit_threads(orders.threads)
-        limit_gpu(orders.gpu_share)
-        worker = Worker(
-            steps,
-            max_attempts=orders.max_attempts,
-            on_step=self._crumb.leave,
-            keep_failure=self._keep_failure,
-            ledger=orders.ledger,
-        )
-        metadata = WorkerMetadata(orders.worker, orders.environment.get("CUDA_VISIBLE_DEVICES"))
-        prepare_node_once(worker, orders.memory_folder, orders.pool, NodeInfo("this machine"), metadata)
-        worker.set_up(metadata)
-        return worker
+        gpus = orders.environment.get("CUDA_VISIBLE_DEVICES")
+        node = NodeInfo("this machine")
+        return set_up_chain(orders.chain, orders.steps, orders.memory_folder, node, gpus, self._keep_failure)
 
     def _run(self, worker: Worker, order: Run) -> None:
         start = time.perf_counter()
@@ -169,14 +126,7 @@ class _Process:
         if order.probe:
             counters, rejections = [], []
         seconds = time.perf_counter() - start - waited
-        self._send(Done(order.batch, tuple(outputs), seconds, self._resident_bytes(), counters, rejections))
-
-    def _resident_bytes(self) -> int:
-        """Return the memory this process uses, looked up now and then: asking costs more than a small task."""
-        if time.monotonic() >= self._next_look:
-            self._next_look = time.monotonic() + _LOOK_AT_MEMORY_EVERY_S
-            self._resident = int(self._myself.memory_info().rss)
-        return self._resident
+        self._send(Done(order.batch, tuple(outputs), seconds, self._resident.bytes(), counters, rejections))
 
     def _store(self, task: Task[Any], parts: list[Any], size: int, *, spill: bool) -> Stored:
         place: str | bytes
@@ -185,7 +135,7 @@ class _Process:
         else:
             self._stored += 1
             folder = self._orders.spill_folder if spill else self._orders.memory_folder
-            place = str(folder / f"{self._orders.worker}-{self._stored}")
+            place = str(folder / f"{self._orders.chain.worker}-{self._stored}")
             store(parts, Path(place))
         return Stored(task.task_id, task._order, task._sources, 0 if spill else size, rows_of(task), place)
 
@@ -211,7 +161,7 @@ class _Process:
         self._failures += 1
         if self._failures > _KEPT_FAILURES:
             return ""
-        path = self._orders.failure_folder / f"{self._orders.worker}-{self._failures}.pickle"
+        path = self._orders.failure_folder / f"{self._orders.chain.worker}-{self._failures}.pickle"
         return keep_failure(path, [step], [task])
 
     def _send(self, message: FromWorker) -> None:

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import cloudpickle
-import psutil
-
-from penstock.backends.local.messages import Done, Failed, Gives, Wants
+from penstock.backends.chain import ChainOrders, set_up_chain
 from penstock.backends.ray.messages import Introduction, KeptFailure, Order, Reports, SetUp, Where
 from penstock.backends.ray.payload import Payload, pack, unpack
+from penstock.backends.reports import Done, Failed, Gives, Report, Wants
+from penstock.backends.resident import ResidentMemory
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
-from penstock.core.worker_info import NodeInfo, WorkerMetadata
+from penstock.core.worker_info import NodeInfo
 from penstock.errors import PenstockError
-from penstock.ledger.collector import LedgerOrders
-from penstock.runtime.crumb import Crumb
-from penstock.runtime.limits import limit_gpu, limit_threads, set_thread_variables
-from penstock.runtime.node_preparation import prepare_node_once
+from penstock.runtime.limits import set_thread_variables
 from penstock.runtime.reproduction import pack_failure
 from penstock.runtime.selection import rows_of
 from penstock.runtime.transport import Stored, joined, laid_out, load, pickle_task
@@ -36,7 +30,6 @@ _SMALL = 8192
 # An answer carries so much at most beside its last task: who wants one of the tasks has all of them fetched.
 _SHELF_BYTES = 1 << 20
 _GIVE_AT_MOST = 64
-_LOOK_AT_MEMORY_EVERY_S = 0.25
 _KEPT_FAILURES = 20
 _LARGEST_KEPT_FAILURE = 1 << 26
 
@@ -45,22 +38,14 @@ _LARGEST_KEPT_FAILURE = 1 << 26
 class ActorOrders:
     """All a worker actor is told when it starts."""
 
-    worker: str
-    pool: int
+    chain: ChainOrders
     node_id: str
-    max_attempts: int
-    threads: int
-    gpu_share: float
     # A folder of this run on the worker's machine.
     node_folder: str
     # Where the driver keeps failures: a name only, the file is written there.
     failure_folder: str
-    ledger: LedgerOrders | None
     # Where the driver is: names of files are meant from there, if this machine has such a folder.
     working_folder: str
-    sys_path: tuple[str, ...]
-    # Modules that change what the user's own modules mean, to be imported before those.
-    preludes: tuple[str, ...]
 
 
 class StageWorker:
@@ -68,11 +53,11 @@ class StageWorker:
 
     def __init__(self, orders: ActorOrders) -> None:
         self._orders = orders
-        set_thread_variables(orders.threads)
-        if not orders.gpu_share:
+        set_thread_variables(orders.chain.threads)
+        if not orders.chain.gpu_share:
             os.environ["CUDA_VISIBLE_DEVICES"] = ""
         self._inbox: deque[tuple[Order, tuple[Payload, ...]]] = deque()
-        self._current: Iterator[Gives | Done | Failed | Wants] | None = None
+        self._current: Iterator[Report] | None = None
         self._waits_for_credit = False
         self._credit = 0
         self._spills_next = False
@@ -82,9 +67,7 @@ class StageWorker:
         self._inline_bytes = 0
         self._failures: list[KeptFailure] = []
         self._kept = 0
-        self._myself = psutil.Process()
-        self._resident = 0
-        self._next_look = 0.0
+        self._resident = ResidentMemory()
 
     def introduce(self) -> Introduction:
         """Say who this is on its machine."""
@@ -107,7 +90,7 @@ class StageWorker:
             self._waits_for_credit = False
             self._credit += grant[0]
             self._spills_next = grant[1]
-        reports: list[Gives | Done | Failed | Wants] = []
+        reports: list[Report] = []
         while not self._waits_for_credit and not self._is_loaded() and len(reports) < _GIVE_AT_MOST:
             report = self._next_report()
             if report is None:
@@ -129,27 +112,12 @@ class StageWorker:
         orders = self._orders
         with suppress(OSError):
             os.chdir(orders.working_folder)
-        sys.path[:] = list(dict.fromkeys([*orders.sys_path, *sys.path]))
-        for module in orders.preludes:
-            import_module(module)
-        steps: tuple[ProcessingStage[Any, Any], ...] = cloudpickle.loads(chain)
-        limit_threads(orders.threads)
-        limit_gpu(orders.gpu_share)
         folder = Path(orders.node_folder)
         folder.mkdir(parents=True, exist_ok=True)
-        worker = Worker(
-            steps,
-            max_attempts=orders.max_attempts,
-            on_step=Crumb(folder / f"crumb-{orders.worker}").leave,
-            keep_failure=self._keep_failure,
-            ledger=orders.ledger,
-        )
-        metadata = WorkerMetadata(orders.worker, os.environ.get("CUDA_VISIBLE_DEVICES"))
-        prepare_node_once(worker, folder, orders.pool, NodeInfo(orders.node_id), metadata)
-        worker.set_up(metadata)
-        return worker
+        gpus = os.environ.get("CUDA_VISIBLE_DEVICES")
+        return set_up_chain(orders.chain, chain, folder, NodeInfo(orders.node_id), gpus, self._keep_failure)
 
-    def _next_report(self) -> Gives | Done | Failed | Wants | None:
+    def _next_report(self) -> Report | None:
         """Work until there is something to say; None: nothing to do."""
         while True:
             if self._current is None:
@@ -161,7 +129,7 @@ class StageWorker:
                 return report
             self._current = None
 
-    def _run(self, order: Order, payloads: tuple[Payload, ...]) -> Iterator[Gives | Done | Failed | Wants]:
+    def _run(self, order: Order, payloads: tuple[Payload, ...]) -> Iterator[Report]:
         start, waited = time.perf_counter(), 0.0
         self._credit = order.credit
         outputs: list[Stored] = []
@@ -201,7 +169,7 @@ class StageWorker:
         if order.probe:
             counters, rejections = [], []
         seconds = time.perf_counter() - start - waited
-        yield Done(order.batch, tuple(outputs), seconds, self._resident_bytes(), counters, rejections)
+        yield Done(order.batch, tuple(outputs), seconds, self._resident.bytes(), counters, rejections)
 
     def _store(self, task: Task[Any], header: bytes, buffers: list[memoryview], size: int, *, charged: bool) -> Stored:
         place: Any
@@ -217,13 +185,6 @@ class StageWorker:
     def _is_loaded(self) -> bool:
         return self._shelf_bytes + self._inline_bytes >= _SHELF_BYTES
 
-    def _resident_bytes(self) -> int:
-        """Return the memory this process uses, looked up now and then: asking costs more than a small task."""
-        if time.monotonic() >= self._next_look:
-            self._next_look = time.monotonic() + _LOOK_AT_MEMORY_EVERY_S
-            self._resident = int(self._myself.memory_info().rss)
-        return self._resident
-
     def _keep_failure(self, step: ProcessingStage[Any, Any], task: Task[Any]) -> str:
         """Send along what a stage failed on, and return what to type to see it fail."""
         self._kept += 1
@@ -232,7 +193,7 @@ class StageWorker:
         body = pack_failure([step], [task])
         if len(body) > _LARGEST_KEPT_FAILURE:
             return ""
-        name = f"{self._orders.worker}-{self._kept}.pickle"
+        name = f"{self._orders.chain.worker}-{self._kept}.pickle"
         self._failures.append(KeptFailure(name, body))
         return f"penstock reproduce {self._orders.failure_folder}/{name}"
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import psutil
 
 from penstock.core.cluster import Gpu
-from penstock.runtime.crumb import take_crumb
+from penstock.runtime.crumb import crumb_path, take_crumb
 from penstock.runtime.machine import find_gpus
 
 _TAIL_LINES = 12
@@ -55,7 +55,7 @@ class NodeKeeper:
 
     def last_words(self, worker: str, pid: int | None) -> LastWords:
         """Return what is left of a worker that died."""
-        step, rows = take_crumb(self._folder / f"crumb-{worker}")
+        step, rows = take_crumb(crumb_path(self._folder, worker))
         lines = _tail(self._logs, pid) if pid is not None else []
         found = [match[1] for line in lines if (match := _SIGNAL.search(line))]
         return LastWords(step, rows, found[-1] if found else None, "\n".join(_worth_showing(lines)))

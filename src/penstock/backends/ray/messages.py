@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from penstock.backends.local.messages import Done, Failed, Gives, Wants
+from penstock.backends.reports import Report
 from penstock.schedule.actions import Selection
 
 # A task inside the message itself; or in an argument of the call: which one, and where in it.
@@ -46,7 +46,7 @@ class KeptFailure(NamedTuple):
 class Reports(NamedTuple):
     """From a worker: what became of its orders; tasks it stored are beside it, in the second result of the call."""
 
-    reports: tuple[Gives | Done | Failed | Wants, ...]
+    reports: tuple[Report, ...]
     # Bytes of what lies beside.
     size: int
     # Whether it has more to do as soon as it is called again.

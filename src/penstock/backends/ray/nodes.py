@@ -78,13 +78,13 @@ class RayNodes:
         return Cluster(tuple(found.node for found in self.by_name.values()))
 
     def changes(self, when_known: Callable[[str, Any], None]) -> list[str]:
-        """Return the names of machines that are gone; ask those that have come, and have the answers passed on."""
+        """Return the machines that are gone; ask those that have come, and have the answers passed on."""
         alive = {row["NodeID"]: row for row in self._alive()}
         known = {found.id for found in self.by_name.values()} | set(self._asked)
         for node_id, row in alive.items():
             if node_id not in known:
                 when_known(node_id, self._ask(row))
-        return [name for name, found in self.by_name.items() if found.id not in alive]
+        return [node_id for node_id in {found.id for found in self.by_name.values()} if node_id not in alive]
 
     def admit(self, node_id: str, facts: NodeFacts) -> RayNode | None:
         """Take in a machine that has said what it has."""
@@ -96,9 +96,12 @@ class RayNodes:
         self.by_name[found.node.name] = found
         return found
 
-    def forget(self, name: str) -> None:
-        """Leave out a machine that is gone."""
-        self.by_name.pop(name, None)
+    def forget(self, node_id: str) -> list[str]:
+        """Leave out a machine that is gone; return what the scheduler called it."""
+        names = [name for name, found in self.by_name.items() if found.id == node_id]
+        for name in names:
+            del self.by_name[name]
+        return names
 
     def close(self) -> None:
         """Have everything removed that the run has left on the machines."""

@@ -45,7 +45,7 @@ class Shelf:
     """One object in the store, with the tasks in it that are still wanted."""
 
     reference: Any
-    # The machine it lies on; None: it is the driver's own, and as safe as the driver.
+    # The machine it lies on, by Ray's name for it; None: it is the driver's own, and as safe as the driver.
     node: str | None
     tasks: int
     is_lost: bool = False

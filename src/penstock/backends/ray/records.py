@@ -7,11 +7,12 @@ consumed, and only the way back to its ancestors is kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
 from penstock.backends.ray.payload import InStore
+from penstock.backends.ray.room import Room
 from penstock.runtime.transport import Stored
 
 
@@ -31,48 +32,61 @@ class Record:
 class Records:
     """All tasks that are on their way, and what is left of their ancestors."""
 
-    def __init__(self) -> None:
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        # Whether anything was ever lost; until then nobody looks whether a task is there.
+        self._lost_something = False
         self._live: dict[str, Record] = {}
         self._all: WeakValueDictionary[str, Record] = WeakValueDictionary()
         # Those that were lost and have not come back.
         self._awaited: set[str] = set()
 
-    def add(self, key: str, stored: Stored, parents: tuple[Record, ...]) -> bool:
+    def add(self, key: str, stored: Stored, made_from: Sequence[str] = ()) -> bool:
         """Take in a stored task; return True if it was there before and got lost."""
-        self._live[key] = self._all[key] = Record(stored, parents)
+        self._live[key] = self._all[key] = Record(stored, tuple(self._find(parent) for parent in made_from))
+        self._room.fill(stored)
         was_lost = key in self._awaited
         self._awaited.discard(key)
         return was_lost
 
-    def find(self, key: str) -> Record:
-        """Return what is known of a task; also of one that was consumed, while something descends from it."""
-        return self._live.get(key) or self._all[key]
+    def stored(self, key: str) -> Stored:
+        """Return where a task lies; also one that was consumed, while something descends from it."""
+        return self._find(key).stored
 
-    def _get(self, key: str) -> Record | None:
-        return self._live.get(key) or self._all.get(key)
+    def lacks(self, keys: Iterable[str]) -> bool:
+        """Tell whether some of them are not to be had any more; if so, expect them to be made again."""
+        return self._lost_something and bool(self.missing(keys))
 
     def missing(self, keys: Iterable[str]) -> list[str]:
         """Return those that are not to be had any more, and expect them to be made again."""
-        gone = [key for key in keys if (record := self._get(key)) is None or not record.is_there]
+        gone = [
+            key for key in keys if (record := self._live.get(key) or self._all.get(key)) is None or not record.is_there
+        ]
         self._awaited.update(gone)
         return gone
 
-    def drop(self, key: str) -> Record | None:
+    def drop(self, key: str) -> None:
         """Give up a task that was consumed."""
         self._awaited.discard(key)
-        return self._live.pop(key, None)
+        record = self._live.pop(key, None)
+        if record is not None:
+            self._room.empty(record.stored)
+            record.stored.remove()
 
-    def lose(self, node: str) -> list[str]:
+    def lose(self, node_id: str) -> list[str]:
         """Note that everything on a machine is gone; return the tasks on their way that lay there."""
+        self._lost_something = True
         for record in list(self._all.values()):
             place = record.stored.place
-            if isinstance(place, InStore) and place.shelf.node == node:
+            if isinstance(place, InStore) and place.shelf.node == node_id:
                 place.shelf.is_lost = True
+        self._room.forget(node_id)
         return self.missing(list(self._live))
 
     def lose_object(self, reference_hex: str, keys: Iterable[str]) -> None:
         """Note that one object is gone; if it cannot be told which, all that these tasks lie in."""
-        places = [place for key in keys if isinstance(place := self.find(key).stored.place, InStore)]
+        self._lost_something = True
+        places = [place for key in keys if isinstance(place := self.stored(key).place, InStore)]
         hit = [p for p in places if p.shelf.reference is not None and p.shelf.reference.hex() == reference_hex]
         for place in hit or places:
             place.shelf.is_lost = True
@@ -80,3 +94,10 @@ class Records:
     def clear(self) -> None:
         """Forget everything."""
         self._live.clear()
+
+    def _is_there(self, key: str) -> bool:
+        record = self._live.get(key) or self._all.get(key)
+        return record is not None and record.is_there
+
+    def _find(self, key: str) -> Record:
+        return self._live.get(key) or self._all[key]

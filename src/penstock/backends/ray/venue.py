@@ -88,7 +88,7 @@ class RayVenue:
 
     def budget(self, asked: int | None) -> int:
         """Take what was asked for, and never more than the object stores hold before Ray writes to disk."""
-        from penstock.backends.ray.backend import STORE_SHARE
+        from penstock.backends.ray.room import STORE_SHARE
 
         room = int(STORE_SHARE * sum(node.store_bytes for node in self.nodes.by_name.values()))
         return min(asked or room, room)

@@ -1,0 +1,26 @@
+"""How a worker ended, from what Ray says of it and what its machine still knows."""
+
+from __future__ import annotations
+
+from ray.exceptions import RayActorError
+
+from penstock.backends.ray.keeper import LastWords
+from penstock.backends.ray.remote_worker import RemoteWorker
+
+
+def how_it_ended(worker: RemoteWorker, death: BaseException | None, words: LastWords) -> tuple[str, bool]:
+    """Return why a worker died, and whether somebody else may have ended it."""
+    log = "".join(f"\n    | {line}" for line in words.log.splitlines())
+    said = f"\n    its log ends with:{log}" if log else ""
+    if worker.kill_reason:
+        return worker.kill_reason, False
+    if words.signal is not None:
+        return f"the worker process was ended by {words.signal}{said}", False
+    if not worker.is_up and not isinstance(death, RayActorError):
+        return f"{type(death).__name__}: {death}{said}", False
+    detail = str(death or "")
+    if "runtime_env" in detail or "RuntimeEnv" in detail or "creation task" in detail:
+        return f"{detail.strip().splitlines()[-1]}{said}", False
+    if "memory" in detail and "OutOfMemory" in type(death).__name__ + detail:
+        return f"the worker was ended by Ray because its machine ran out of memory{said}", True
+    return f"the worker process ended without a word (killed, out of memory, or os._exit){said}", True

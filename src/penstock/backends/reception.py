@@ -1,0 +1,99 @@
+"""Where reports arrive: they are entered into the books, and the scheduler hears of them as events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from penstock.backends.reports import Done, Failed, Gives, Report, Wants
+from penstock.plan.plan import Plan
+from penstock.runtime.books import Books
+from penstock.runtime.transport import Stored
+from penstock.schedule.actions import DeadLetter, RunBatch
+from penstock.schedule.events import BatchDone, BatchFailed, CreditWanted, Emitted, Event, Output
+from penstock.schedule.state import item_key
+
+
+class Holdings(Protocol):
+    """The tasks that are on their way, by the name the scheduler knows them by."""
+
+    def add(self, key: str, stored: Stored, made_from: Sequence[str]) -> bool:
+        """Take a task in; return True if it was there before and got lost."""
+        ...
+
+    def stored(self, key: str) -> Stored:
+        """Return where a task lies."""
+        ...
+
+
+class Reporter(Protocol):
+    """A worker as far as it matters here."""
+
+    @property
+    def id(self) -> str:
+        """What the scheduler calls it."""
+        ...
+
+    @property
+    def pool(self) -> int:
+        """Which pool it works for."""
+        ...
+
+    @property
+    def orders(self) -> dict[int, RunBatch]:
+        """What it was given and has not ended."""
+        ...
+
+
+class Reception:
+    """Takes in what the workers of one run report."""
+
+    def __init__(self, plan: Plan, books: Books, holdings: Holdings) -> None:
+        self._plan = plan
+        self._books = books
+        self._holdings = holdings
+
+    def take(self, worker: Reporter, report: Report) -> list[Event]:
+        """Enter a report into the books, and return what the scheduler has to hear."""
+        match report:
+            case Done(batch, outputs, seconds, resident, counters, rejections):
+                given = self._give(worker, batch, outputs)
+                order = worker.orders.pop(batch)
+                if not order.again:  # what is only made again was counted the first time
+                    self._books.count(worker.pool, counters)
+                    inputs = [self._holdings.stored(key) for key in order.items]
+                    self._books.done(inputs, rejections, probe=order.probe)
+                return [*given, BatchDone(worker.id, batch, seconds, resident)]
+            case Gives(batch, outputs):
+                return self._give(worker, batch, outputs)
+            case Wants(batch, size):
+                return [CreditWanted(worker.id, batch, size)]
+            case Failed(batch, reason, counters):
+                self._books.count(worker.pool, counters)
+                del worker.orders[batch]
+                return [BatchFailed(worker.id, batch, reason)]
+
+    def dead_letter(self, letter: DeadLetter) -> None:
+        """Write down rows that killed their worker."""
+        inputs = [self._holdings.stored(key) for key in letter.items]
+        self._books.dead_letter(self._plan.pools[letter.pool], inputs, letter, closes=letter.rows is None)
+
+    def _give(self, worker: Reporter, batch: int, outputs: Sequence[Stored]) -> list[Event]:
+        """Note what a worker stored; of what a checkpoint has already, nothing goes on."""
+        is_source = worker.pool == 0 and not self._books.given_sources
+        last = worker.pool + 1 == len(self._plan.pools)
+        made_from = worker.orders[batch].items
+        entered: list[Stored] = []
+        entries: list[Output] = []
+        for stored in outputs:
+            if is_source and self._books.settlement.is_done(stored.id):
+                stored.remove()
+                continue
+            if last:
+                self._books.result(stored)
+                entered.append(stored)
+            elif not self._holdings.add(item_key(worker.pool + 1, stored.id), stored, made_from):
+                entered.append(stored)
+            entries.append(Output(stored.id, stored.order, stored.size, stored.rows))
+        self._books.emitted(entered, last=last)
+        return [Emitted(worker.id, batch, tuple(entries))] if entries else []
