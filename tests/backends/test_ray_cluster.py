@@ -8,50 +8,22 @@ from __future__ import annotations
 import json
 import os
 import signal
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from ray_machines import Machines, Running, run, summary, wait_until_there
 
-from penstock import DocumentBatch, Pipeline, ProcessingStage, Resources, StreamingExecutor
+from penstock import DocumentBatch, ProcessingStage, Resources
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
 from penstock.errors import ClusterError, PlanError
 from penstock.testing import ListSource, make_batch
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 Docs = ProcessingStage[DocumentBatch, DocumentBatch]
-STORE = 120_000_000
-
-
-class Machines:
-    """A cluster whose nodes come and go."""
-
-    def __init__(self) -> None:
-        from ray.cluster_utils import Cluster
-
-        quick = {
-            "health_check_initial_delay_ms": 3000,
-            "health_check_period_ms": 500,
-            "health_check_failure_threshold": 8,
-        }
-        head = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": STORE, "_system_config": quick}
-        self._cluster = Cluster(initialize_head=True, head_node_args=head)
-        self.address = self._cluster.address
-        self.head = self._cluster.head_node.node_id
-
-    def add(self, **has: Any) -> Any:
-        return self._cluster.add_node(object_store_memory=STORE, **has)
-
-    def remove(self, node: Any) -> None:
-        self._cluster.remove_node(node, allow_graceful=False)
-
-    def close(self) -> None:
-        self._cluster.shutdown()
 
 
 @pytest.fixture
@@ -61,50 +33,6 @@ def machines(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machines]:
     monkeypatch.setenv("RAY_ADDRESS", machines.address)
     yield machines
     machines.close()
-
-
-def run(stages: list[Any], folder: Path, **settings: Any) -> list[Any]:
-    executor = StreamingExecutor(run_dir=str(folder / "run"), show_progress=False, **settings)
-    return Pipeline("p", stages=stages).run(executor)
-
-
-def summary(folder: Path) -> dict[str, Any]:
-    data: dict[str, Any] = json.loads((folder / "run/summary.json").read_text())
-    return data
-
-
-class Running:
-    """A run in a thread of its own: nodes can be started and stopped from the main thread only."""
-
-    def __init__(self, stages: list[Any], folder: Path) -> None:
-        self._results: list[Any] = []
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, args=(stages, folder))
-        self._thread.start()
-
-    def _run(self, stages: list[Any], folder: Path) -> None:
-        try:
-            self._results = run(stages, folder)
-        except BaseException as error:
-            self._error = error
-
-    def wait_for(self, condition: Callable[[], bool]) -> None:
-        """Wait until something is so, as long as the run is at work."""
-        while self._thread.is_alive() and not condition():
-            threading.Event().wait(0.02)
-
-    def results(self) -> list[Any]:
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
-        return self._results
-
-
-def wait_until_there(path: Path, seconds: float = 120) -> None:
-    """Wait in a worker, but not for ever: nobody would end it."""
-    deadline = time.monotonic() + seconds
-    while not path.exists() and time.monotonic() < deadline:
-        threading.Event().wait(0.02)
 
 
 class Whereabouts(Docs):

@@ -108,6 +108,22 @@ def test_waiting_for_credit_is_no_hanging_and_no_work() -> None:
     assert of(KillWorker, scheduler.handle(1001.0, Tick())) != [], "it had one second left"
 
 
+def test_of_workers_that_are_free_alike_one_where_the_bytes_lie_is_preferred() -> None:
+    two = Cluster((Node("n0", 2, 8), Node("n1", 2, 8)))
+    specs = [PoolSpec("make", workers=2), PoolSpec("take", workers=2)]
+    scheduler = Scheduler(specs, two, PLENTY)
+    starts = [action for action in scheduler.begin(0.0, sources(2)) if isinstance(action, StartWorker)]
+    node_of = {start.worker: start.placement.node for start in starts}
+    takers = [start.worker for start in starts if start.pool == 1]
+    assert {node_of[taker] for taker in takers} == {"n0", "n1"}
+    runs = [run for run in scheduler.handle(1.0, *(WorkerReady(w) for w in node_of)) if isinstance(run, RunBatch)]
+    for run in reversed(runs):  # the taker that came up first is not always the nearest
+        output = Output(f"x{run.batch}", (0, run.batch), 100)
+        [taken] = of(RunBatch, scheduler.handle(2.0, Emitted(run.worker, run.batch, (output,))))
+        assert isinstance(taken, RunBatch)
+        assert node_of[taken.worker] == node_of[run.worker]
+
+
 def test_when_nothing_moves_one_output_goes_to_disk() -> None:
     scheduler = Scheduler([PoolSpec("a", workers=1), PoolSpec("b", workers=1)], machine(), Settings(memory_budget=10))
     starts = [action.worker for action in scheduler.begin(0.0, sources(1)) if isinstance(action, StartWorker)]

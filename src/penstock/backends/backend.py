@@ -65,6 +65,10 @@ class Venue(Protocol):
     # How long a message to a worker and back takes.
     round_trip_s: float
 
+    def free(self, plan: Plan, say: Callable[[str], None]) -> Cluster:
+        """Return what of the cluster others leave to a run; wait, and say so, while that is not enough to begin."""
+        ...
+
     def budget(self, asked: int | None) -> int:
         """Return how many bytes may lie between stages: as asked, or what is reasonable here."""
         ...

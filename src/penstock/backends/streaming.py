@@ -130,7 +130,11 @@ class StreamingExecutor:
         opened = open_run(
             pipeline, venue.cluster, initial_tasks, checkpoint_path, self._run_dir, self._budget, ledger=self.ledger
         )
-        run = _StreamingRun(self, opened, venue)
+        try:
+            run = _StreamingRun(self, opened, venue)
+        except BaseException:  # it may have waited for a place, and somebody for it
+            opened.close()
+            raise
         try:
             run.run(root_tasks(initial_tasks), given=initial_tasks is not None)
             opened.tidy()
@@ -211,13 +215,13 @@ class _StreamingRun:
         self._speed_keys = keys_of(opened.plan) if executor._profile else []
         known = read_speeds(self._speed_keys) or [None] * len(opened.plan.pools)
         nodes = len(venue.cluster.nodes)
+        self._view = LiveView(opened.plan.pipeline, float(config["logging_interval"]), enabled=executor._show_progress)
         specs = [
             _spec(pool, executor._timeout, nodes, speed) for pool, speed in zip(opened.plan.pools, known, strict=True)
         ]
-        self.scheduler = Scheduler(specs, venue.cluster, settings)
+        self.scheduler = Scheduler(specs, venue.free(opened.plan, self._view.say), settings)
         self._venue = venue
         self._executor = executor
-        self._view = LiveView(opened.plan.pipeline, float(config["logging_interval"]), enabled=executor._show_progress)
         self._started = time.monotonic()
         self._seconds = 0.0
         # Set when so much failed that the rest is not worth doing.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterable
+from itertools import islice
 from math import ceil
 
 from penstock.schedule.actions import RunBatch
@@ -13,6 +15,8 @@ from penstock.schedule.workforce import file_by_load
 
 # Tasks longer than that are not given ahead: the way of a message does not matter then.
 _SHORT_SECONDS = 0.1
+# Among so many workers that are free alike, one on the machine where a batch lies is preferred.
+_LOOKED_AT = 16
 
 
 def dispatch(run: Run) -> None:
@@ -46,7 +50,17 @@ def _give_to(run: Run, pool: Pool, load: int) -> None:
     """Give one batch more to each worker that holds so many."""
     workers = pool.by_load[load]
     while workers and (batch := _next_batch(run, pool)) is not None:
-        _give(run, pool, pool.workers[next(iter(workers))], batch)
+        _give(run, pool, _nearest(pool, workers, batch), batch)
+
+
+def _nearest(pool: Pool, workers: Iterable[str], batch: Batch) -> Worker:
+    """Return the worker that a batch goes to: one where the largest of it lies, if one of the first few is there."""
+    first = pool.workers[next(iter(workers))]
+    home = batch.items[0].node if len(batch.items) == 1 else max(batch.items, key=lambda item: item.size).node
+    if home is None or first.placement.node == home:
+        return first
+    candidates = (pool.workers[worker] for worker in islice(workers, _LOOKED_AT))
+    return next((worker for worker in candidates if worker.placement.node == home), first)
 
 
 def _give(run: Run, pool: Pool, worker: Worker, batch: Batch) -> None:

@@ -19,6 +19,10 @@ _HEADROOM = 1.1
 _QUEUE_SECONDS = 5.0
 # Before anybody knows how long that is.
 _FEW_BATCHES = 16
+# Whoever asks for a little gets enough for so many like it, within so many bytes and this part of what is left.
+_AT_ONCE = 64
+_SMALL_BYTES = 2**20
+_OF_WHAT_IS_LEFT = 8
 
 
 def note_want(run: Run, worker_id: str, batch_id: int, size: int) -> None:
@@ -48,7 +52,11 @@ def grant_credit(run: Run) -> None:
             charge = run.credits.acquire(pool.index, size, shared_only=not awaited)
             if charge is None and not run.credits.edges[pool.index].spills:
                 break
-            _grant(run, worker_id, charge)
+            more = 0
+            if charge is not None:
+                more = _for_the_next(run.credits.available(pool.index, shared_only=not awaited), size)
+                charge = charge.plus(run.credits.reserve(pool.index, more, shared_only=not awaited))
+            _grant(run, worker_id, charge, more)
 
 
 def spill_one(run: Run) -> bool:
@@ -116,7 +124,12 @@ def _first_in_line(pool: Pool) -> str | None:
     return None
 
 
-def _grant(run: Run, worker_id: str, charge: Charge | None) -> None:
+def _for_the_next(available: int, size: int) -> int:
+    """Return what is granted beyond what was asked for: a source that lists many files must not ask for each."""
+    return max(0, min((_AT_ONCE - 1) * size, _SMALL_BYTES - size, available // _OF_WHAT_IS_LEFT))
+
+
+def _grant(run: Run, worker_id: str, charge: Charge | None, more: int = 0) -> None:
     worker = run.workers[worker_id]
     pool = run.pools[worker.pool]
     batch, size = pool.wants.pop(worker_id)
@@ -126,4 +139,4 @@ def _grant(run: Run, worker_id: str, charge: Charge | None) -> None:
         batch.charge = charge if batch.charge is None else batch.charge.plus(charge)
     resume(run, worker)
     file_by_load(pool, worker)
-    run.actions.append(GrantCredit(worker_id, batch.id, 0 if spill else size, spill))
+    run.actions.append(GrantCredit(worker_id, batch.id, 0 if spill else size + more, spill))

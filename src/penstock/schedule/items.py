@@ -43,6 +43,7 @@ def take_outputs(run: Run, worker_id: str, batch_id: int, outputs: Sequence[Outp
         _refuse(run, worker_id, outputs)
         return
     pool = run.pools[batch.pool]
+    node = run.workers[worker_id].placement.node
     for output in outputs:
         if output.id in batch.emitted:
             continue
@@ -61,8 +62,10 @@ def take_outputs(run: Run, worker_id: str, batch_id: int, outputs: Sequence[Outp
                     frontier.advance(item, output.order)
         if known is not None and known.is_lost:
             regain(run, known, output.size, charge)
+            known.node = node
         else:
-            enqueue(run, Item(output.id, output.order, batch.pool + 1, output.size, output.rows, charge, batch))
+            made = Item(output.id, output.order, batch.pool + 1, output.size, output.rows, charge, batch, node=node)
+            enqueue(run, made)
 
 
 def close(run: Run, batch: Batch) -> None:

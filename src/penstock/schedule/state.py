@@ -126,6 +126,8 @@ class Item:
     batch: Batch | None = field(default=None, repr=False, compare=False)
     # Whether it is gone from where it was stored, and being made again.
     is_lost: bool = False
+    # The machine it was made on, and lies on.
+    node: str | None = None
 
     def __post_init__(self) -> None:
         """Make the name a backend knows it by: a stage may keep an id, so the pool is part of it."""

@@ -23,6 +23,7 @@ from penstock.backends.ray.payload import InStore, Shelf, pack
 from penstock.backends.ray.records import Records
 from penstock.backends.ray.remote_worker import Recruiter, RemoteWorker
 from penstock.backends.ray.room import Room
+from penstock.backends.ray.shares import Shares
 from penstock.backends.reception import Reception
 from penstock.backends.travelling import pickled_chain
 from penstock.core.task import Task
@@ -64,6 +65,7 @@ class RayBackend:
         self,
         plan: Plan,
         nodes: RayNodes,
+        shares: Shares,
         books: Books,
         *,
         max_attempts: int,
@@ -71,6 +73,7 @@ class RayBackend:
         ledger: KeptLedger | None = None,
     ) -> None:
         self._nodes = nodes
+        self._shares = shares
         self._chains = [ray.put(pickled_chain(plan.pipeline, pool.steps)) for pool in plan.pools]
         self._recruiter = Recruiter(plan, max_attempts=max_attempts, failure_folder=failure_folder, ledger=ledger)
         self._workers: dict[str, RemoteWorker] = {}
@@ -237,7 +240,7 @@ class RayBackend:
     # -- machines ------------------------------------------------------------------------------------------
 
     def _look_at_nodes(self) -> list[Event]:
-        """See which machines have come or gone, and end workers that do not stop."""
+        """See which machines have come or gone, what others have given back, and end workers that do not stop."""
         self._next_look_at_nodes = self.now() + max(_LOOK_AT_NODES_EVERY_S, len(self._nodes.by_name) / 100)
         events: list[Event] = []
         for worker in [worker for worker in self._workers.values() if self.now() > worker.stop_by]:
@@ -246,7 +249,7 @@ class RayBackend:
             lambda node_id, answer: self._ears.listen(answer, partial(self._joined, node_id))
         ):
             events += self._lose_node(node_id)
-        return events
+        return events + [NodeAdded(part) for part in self._shares.growth(self._workers.values())]
 
     def _joined(self, node_id: str, answer: NodeFacts | None, _error: BaseException | None) -> list[Event]:
         found = self._nodes.admit(node_id, answer) if answer is not None else None

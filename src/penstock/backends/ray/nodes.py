@@ -105,10 +105,11 @@ class RayNodes:
 
     def close(self) -> None:
         """Have everything removed that the run has left on the machines."""
-        answers = [found.keeper.clean_up.remote() for found in self.by_name.values()]
+        keepers = list({found.id: found.keeper for found in self.by_name.values()}.values())
+        answers = [keeper.clean_up.remote() for keeper in keepers]
         ray.wait(answers, num_returns=len(answers), timeout=5.0) if answers else None
-        for found in self.by_name.values():
-            ray.kill(found.keeper)
+        for keeper in keepers:
+            ray.kill(keeper)
         self.by_name.clear()
 
     def _alive(self) -> Iterable[dict[str, Any]]:

@@ -13,6 +13,7 @@ import ray
 
 from penstock.backends.chain import ChainOrders
 from penstock.backends.ray.actor import ActorOrders, StageWorker
+from penstock.backends.ray.amounts import Amount
 from penstock.backends.ray.messages import Reports
 from penstock.backends.ray.nodes import RayNode
 from penstock.backends.travelling import preludes
@@ -42,8 +43,8 @@ class RemoteWorker:
     id: str
     pool: int
     node: RayNode
-    # The machine, or the part of it, that the scheduler placed it on.
-    place: str
+    # What it has of that machine.
+    uses: Amount
     actor: Any
     # How it is called: Ray makes a new thing of a method each time it is named.
     work: Any
@@ -100,18 +101,18 @@ class Recruiter:
             failure_folder=str(self._failure_folder),
             working_folder=str(Path.cwd()),
         )
-        options = {"memory": int(need.memory_gb * GB)} if need.memory_gb is not None else {}
+        uses = Amount(_rounded(need.cpus), _rounded(share), need.memory_gb or 0.0)
         actor = self._actor_class.options(
-            num_cpus=_rounded(need.cpus),
-            num_gpus=_rounded(share),
+            num_cpus=uses.cpus,
+            num_gpus=uses.gpus,
+            memory=int(uses.memory_gb * GB) or None,
             scheduling_strategy=node.affinity,
             runtime_env=pool.stages[0].runtime_env,
             max_restarts=0,
             max_task_retries=0,
-            **options,
         ).remote(orders)
         work = actor.work.options(num_returns=2)
-        return RemoteWorker(action.worker, action.pool, node, action.placement.node, actor, work)
+        return RemoteWorker(action.worker, action.pool, node, uses, actor, work)
 
 
 def _rounded(amount: float) -> float:

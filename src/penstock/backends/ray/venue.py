@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 from penstock.backends.backend import RunBackend
 from penstock.backends.ray.joining import join
 from penstock.backends.ray.ports import answers
+from penstock.core.cluster import Cluster
 from penstock.errors import ClusterError
 from penstock.extras import require
 from penstock.ledger.keeping import KeptLedger
@@ -45,6 +47,7 @@ class RayVenue:
     ) -> None:
         ray = require("ray", "ray", "Running on a Ray cluster")
         from penstock.backends.ray.nodes import RayNodes
+        from penstock.backends.ray.shares import Shares
 
         self._ray = ray
         self._joined = not ray.is_initialized()
@@ -56,6 +59,7 @@ class RayVenue:
                 uuid.uuid4().hex[:12], cpu_share=cpu_share, ignore_head=ignore_head, gpu_memory_gb=gpu_memory_gb
             )
             self.cluster = self.nodes.look()
+            self._shares = Shares(self.nodes)
         except BaseException:
             self.close()
             raise
@@ -86,6 +90,10 @@ class RayVenue:
             f"Start one (ray start --head), unset {_ADDRESS}, or run with StreamingExecutor(backend='local')."
         )
 
+    def free(self, plan: Plan, say: Callable[[str], None]) -> Cluster:
+        """Return what other jobs leave; wait, and say so, while some stage would find no room for a worker."""
+        return self._shares.begin(plan, say)
+
     def budget(self, asked: int | None) -> int:
         """Take what was asked for, and never more than the object stores hold before Ray writes to disk."""
         from penstock.backends.ray.room import STORE_SHARE
@@ -102,6 +110,7 @@ class RayVenue:
         return RayBackend(
             plan,
             self.nodes,
+            self._shares,
             books,
             max_attempts=max_attempts,
             failure_folder=books.failure_folder.absolute(),

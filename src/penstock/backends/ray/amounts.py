@@ -1,0 +1,48 @@
+"""How much of a machine: CPUs, GPUs and memory, as Ray counts them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from penstock.core.cluster import Node
+from penstock.runtime.machine import GB
+
+
+@dataclass(frozen=True)
+class Amount:
+    """CPUs, GPUs and memory together.
+
+    >>> Amount(4, 1, 16) - Amount(1, 0.5)
+    Amount(cpus=3, gpus=0.5, memory_gb=16.0)
+    """
+
+    cpus: float = 0.0
+    gpus: float = 0.0
+    memory_gb: float = 0.0
+
+    @classmethod
+    def of(cls, node: Node) -> Amount:
+        """Return all that a machine has."""
+        return cls(node.cpus, float(len(node.gpus)), node.memory_gb)
+
+    @classmethod
+    def told(cls, resources: dict[str, float]) -> Amount:
+        """Return what a table of Ray's says."""
+        return cls(resources.get("CPU", 0.0), resources.get("GPU", 0.0), resources.get("memory", 0.0) / GB)
+
+    def __add__(self, other: Amount) -> Amount:
+        """Return both together."""
+        return Amount(self.cpus + other.cpus, self.gpus + other.gpus, self.memory_gb + other.memory_gb)
+
+    def __sub__(self, other: Amount) -> Amount:
+        """Return what one is more than the other, which may be less than nothing."""
+        return Amount(self.cpus - other.cpus, self.gpus - other.gpus, self.memory_gb - other.memory_gb)
+
+    def within(self, other: Amount) -> Amount:
+        """Return the lesser of two amounts, of each kind; never less than nothing."""
+        pairs = ((self.cpus, other.cpus), (self.gpus, other.gpus), (self.memory_gb, other.memory_gb))
+        return Amount(*(max(0.0, min(pair)) for pair in pairs))
+
+    def cut(self, node: Node) -> Node:
+        """Return a machine that has only so much; a GPU that somebody has a share of is not used."""
+        return replace(node, cpus=self.cpus, gpus=node.gpus[: int(self.gpus)], memory_gb=self.memory_gb)
