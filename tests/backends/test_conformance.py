@@ -1,6 +1,8 @@
 """What a pipeline does is the same wherever it runs: in this process, in worker processes, on a Ray cluster.
 
-Each test is one promise to whoever writes a stage. Killing a worker is left out where there is none to kill.
+Each test is one promise to whoever writes a stage. Killing a worker is left out where there is none to kill. What can
+be said without a stage's own code holds in the simulator too: there a law stands for each pool, and the plan is that of
+the very stages that run elsewhere.
 """
 
 from __future__ import annotations
@@ -34,12 +36,17 @@ from penstock import (
 )
 from penstock.backends.simulated.law import Law, constant
 from penstock.backends.simulated.simulate import simulate
+from penstock.backends.simulated.trace import Trace
+from penstock.backends.streaming import _spec
 from penstock.core.cluster import Cluster, Node
+from penstock.core.sizes import parse_bytes
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
 from penstock.errors import PlanError, StageError
 from penstock.monitor.summary import RunSummary
-from penstock.schedule.actions import RunBatch
-from penstock.schedule.state import PoolSpec
+from penstock.plan.fuse import fuse
+from penstock.schedule.actions import RunBatch, StartWorker, StopWorker
+from penstock.schedule.events import WorkerGone, WorkerLost, WorkerReady
+from penstock.schedule.state import Settings
 from penstock.testing import ListSource, make_batch
 from penstock.text import JsonlReader, JsonlWriter, ScoreFilter, WordCountFilter
 
@@ -75,9 +82,69 @@ class Place:
         finally:
             self.summary = executor.last_summary
 
+    def outcome(self, stages: Stages, laws: list[Law], **settings: Any) -> Outcome:
+        """Run the stages, or their laws where nothing is real, and return what both can tell."""
+        if self.kind == "simulated":
+            return simulated(stages, laws, **settings)
+        results = len(self.run(stages, **settings))
+        assert self.summary is not None
+        pools = self.summary.pools
+        if pools is None:  # in one process there is no queue to count at
+            return Outcome(results, None, len(self.letters()), None)
+        peak = self.summary.peak_bytes
+        return Outcome(results, [(pool["items_in"], pool["items_out"]) for pool in pools], len(self.letters()), peak)
+
     def letters(self) -> list[dict[str, Any]]:
         path = self.folder / "run/dead_letters.jsonl"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run came to: results, items into and out of every pool, rows set aside, the most bytes in flight."""
+
+    results: int
+    pools: list[tuple[int, int]] | None
+    letters: int
+    peak_bytes: int | None
+
+
+def simulated(stages: Stages, laws: list[Law], **settings: Any) -> Outcome:
+    """Simulate the pools that these stages become, beginning with one empty task as a run does."""
+    specs = [_spec(pool, settings.get("task_timeout_s"), nodes=1) for pool in fuse(stages, begins_with_source=True)]
+    attempts = settings.get("max_retries", 2) + 1
+    budget = Settings(parse_bytes(settings.get("memory_budget", "1GB")), max_attempts=attempts)
+    machine = Cluster((Node("n", 4, 16),))
+    trace, scheduler = simulate(specs, laws, machine, 1, budget, record=True)
+    if scheduler.fatal is not None:
+        raise StageError(scheduler.fatal)
+    check_lives(trace)
+    told = [(pool.estimate.items_in, pool.estimate.items_out) for pool in scheduler.pools]
+    return Outcome(len(trace.results), told, len(trace.dead), trace.peak_bytes)
+
+
+def check_lives(trace: Trace) -> None:
+    """See that every worker is up before it works, does not work after it was told to stop, and is told once."""
+    lives: dict[str, list[type]] = {}
+    for _, entry in trace.log:
+        if isinstance(entry, StartWorker | WorkerReady | RunBatch | StopWorker | WorkerGone | WorkerLost):
+            lives.setdefault(entry.worker, []).append(type(entry))
+    for life in lives.values():
+        steps = [step for step in life if step is not RunBatch]
+        assert steps in (
+            [StartWorker, WorkerReady, StopWorker, WorkerGone],
+            [StartWorker, WorkerReady, WorkerLost],
+            [StartWorker, WorkerLost],
+        )
+        assert RunBatch not in life[:2]
+        assert RunBatch not in life[life.index(steps[-1]) :]
+
+
+@pytest.fixture(params=["inline", "local", "simulated", pytest.param("ray", marks=pytest.mark.ray)])
+def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    if request.param == "ray":
+        request.getfixturevalue("on_ray")
+    return Place(request.param, tmp_path)
 
 
 @pytest.fixture(params=["inline", "local", pytest.param("ray", marks=pytest.mark.ray)])
@@ -167,21 +234,18 @@ def test_initial_tasks_take_the_place_of_a_source(place: Place) -> None:
     assert texts(place.run([Each(twice)], initial_tasks=given)) == [["a"], ["a"], ["b"], ["b"]]
 
 
-def test_the_simulator_takes_the_same_tasks_together(workers: Place) -> None:
-    """What is simulated is what runs: as many items into and out of every pool, in batches of the same members."""
+def test_as_many_come_out_as_went_in_times_what_each_became(anywhere: Place) -> None:
+    """Two of each of seven, three taken together; what is taken together does not depend on who comes first."""
     source = ListSource([make_batch([f"{i}a", f"{i}b"]) for i in range(7)])
-    workers.run([source, Each(one_by_one), Together()])
-    assert workers.summary is not None
-    assert workers.summary.pools is not None
-    seen = [(pool["items_in"], pool["items_out"]) for pool in workers.summary.pools]
-    laws = [Law(constant(0.1)), Law(constant(0.2), lambda _order: 2), Law(constant(0.1))]
-    specs = [PoolSpec("list"), PoolSpec("each"), PoolSpec("together", batch_size=3)]
-    trace, scheduler = simulate(specs, laws, Cluster((Node("n", 3, 16),)), 7, record=True)
-    told = [(pool.estimate.items_in, pool.estimate.items_out) for pool in scheduler.pools]
-    assert seen[1] == told[1] == (7, 14)
-    assert seen[2][0] == told[2][0] == 14
-    together = {entry.items for _, entry in trace.log if isinstance(entry, RunBatch) and entry.items[0][0] == "2"}
-    assert sorted(len(items) for items in together) == [2, 3, 3, 3, 3]
+    listing = Law(constant(0.1), lambda order: 7)
+    laws = [listing, Law(constant(0.2), lambda order: 2), Law(constant(0.1), lambda order: int(order[-2:] in FIRSTS))]
+    outcome = anywhere.outcome([source, Each(one_by_one), Together()], laws)
+    assert (outcome.results, outcome.letters) == (5, 0)
+    assert outcome.pools in (None, [(1, 7), (7, 14), (14, 5)])
+
+
+# Where the first of each three stands, when two come out of each: what the three become is said to come from it.
+FIRSTS = {(i // 2, i % 2) for i in range(0, 14, 3)}
 
 
 class Clip(Task[np.ndarray[Any, Any]]):
@@ -272,6 +336,11 @@ def test_workers_are_replaced_after_so_many_tasks(workers: Place) -> None:
     assert all(life.count("setup") == life.count("teardown") == 1 for life in lives.values())
 
 
+def test_a_stage_that_is_given_nothing_gives_nothing(anywhere: Place) -> None:
+    outcome = anywhere.outcome([ListSource([]), Each(twice)], [Law(constant(1), lambda order: 0), Law(constant(1))])
+    assert (outcome.results, outcome.letters) == (0, 0)
+
+
 class Surroundings(Docs):
     """Says what its worker sees."""
 
@@ -325,6 +394,17 @@ def test_no_more_bytes_than_the_budget_are_in_flight(workers: Place, mode: str) 
     assert workers.summary is not None
     assert workers.summary.peak_bytes is not None
     assert workers.summary.peak_bytes <= 5_000_000
+
+
+def test_bytes_in_flight_are_counted_alike(anywhere: Place) -> None:
+    groups = [FileGroupTask("", [str(i)]) for i in range(40)]
+    stages: Stages = [ListSource(groups), Make().with_(num_workers=2), Sum().with_(num_workers=1)]
+    megabyte = Law(constant(0.001), output_bytes=lambda order: 1_000_500)
+    laws = [Law(constant(0.01), lambda order: 40, lambda order: 500), megabyte, Law(constant(0.02))]
+    outcome = anywhere.outcome(stages, laws, memory_budget="5MB")
+    assert (outcome.results, outcome.letters) == (40, 0)
+    assert outcome.pools in (None, [(1, 40), (40, 40), (40, 40)])
+    assert outcome.peak_bytes is None or 2_000_000 <= outcome.peak_bytes <= 5_000_000
 
 
 def test_an_item_larger_than_the_budget_still_passes(workers: Place) -> None:
@@ -387,6 +467,24 @@ def test_one_bad_row_costs_one_row(workers: Place, what: str) -> None:
     assert Path(letter["reproduce"].split()[-1]).exists()
 
 
+@pytest.fixture(params=["local", "simulated", pytest.param("ray", marks=pytest.mark.ray)])
+def mortal(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """Somewhere with workers that can die, real or not."""
+    if request.param == "ray":
+        request.getfixturevalue("on_ray")
+    return Place(request.param, tmp_path)
+
+
+def test_a_row_that_kills_its_worker_is_found_and_nothing_else_is_lost(mortal: Place) -> None:
+    stages = [ListSource(with_poison()), Picky("segfault")]
+    laws = [
+        Law(constant(0.1), lambda order: 3, rows=3),
+        Law(constant(0.1), poison=lambda order: (1,) if order[-1] == 1 else ()),
+    ]
+    outcome = mortal.outcome(stages, laws, config={"ignore_failures": True}, max_retries=0)
+    assert (outcome.results, outcome.letters) == (3, 1)
+
+
 def test_the_error_says_what_where_and_how_to_see_it_again(workers: Place) -> None:
     with pytest.raises(StageError) as caught:
         workers.run([ListSource(with_poison()), Picky("segfault" if workers.kind == "ray" else "raise")], max_retries=0)
@@ -415,9 +513,10 @@ class BadSetup(Docs):
         return task
 
 
-def test_a_setup_that_fails_every_time_ends_the_run_with_its_reason(place: Place) -> None:
-    with pytest.raises(StageError, match=r"weights\.bin is not there"):
-        place.run([ListSource(with_poison()), BadSetup()])
+def test_a_setup_that_fails_every_time_ends_the_run_with_its_reason(anywhere: Place) -> None:
+    laws = [Law(constant(0.1), lambda order: 3), Law(constant(0.1), setup_fails=lambda attempt: True)]
+    with pytest.raises(StageError, match=r"weights\.bin is not there|setup failed"):
+        anywhere.outcome([ListSource(with_poison()), BadSetup()], laws)
 
 
 def test_a_stage_that_cannot_travel_is_named_before_anything_starts(workers: Place) -> None:

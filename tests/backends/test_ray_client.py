@@ -7,13 +7,18 @@ import os
 import socket
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
+import yaml
 
 from penstock import Pipeline, RayClient, SlurmRayClient
 from penstock.backends.ray.ports import answers, free_port
+from penstock.backends.ray.prometheus import announce, withdraw
 from penstock.errors import ClusterError
 from penstock.recipe.recipe import load_recipe
 from penstock.testing import ListSource, make_batch
@@ -40,11 +45,12 @@ def children() -> set[int]:
 
 def test_a_pipeline_inside_runs_there_and_nothing_is_left(tmp_path: Path) -> None:
     before = children()
+    (tmp_path / "prometheus.yml").write_text("")
     with socket.socket() as squatter:
         squatter.bind(("127.0.0.1", free_port(6379)))
         squatter.listen()
         taken = squatter.getsockname()[1]
-        with client(tmp_path, ray_port=taken, enable_object_spilling=True) as running:
+        with client(tmp_path, ray_port=taken, enable_object_spilling=True, metrics_dir=str(tmp_path)) as running:
             assert running.ray_port > taken  # whoever was there first keeps it
             assert os.environ["RAY_ADDRESS"] == running.address
             with RayClient() as attached:
@@ -53,8 +59,44 @@ def test_a_pipeline_inside_runs_there_and_nothing_is_left(tmp_path: Path) -> Non
             assert answers(running.address)  # it is not the second one's to end
             [result] = Pipeline("p", stages=[ListSource([make_batch(["a"])])]).run()
             assert result.num_items == 1
+            [job] = scraped(tmp_path)
+            assert job["file_sd_configs"] == [
+                {"files": [f"{running.ray_temp_dir}/prom_metrics_service_discovery.json"]}
+            ]
+    assert scraped(tmp_path)[0]["file_sd_configs"] == [{"files": []}]
     assert "RAY_ADDRESS" not in os.environ
     assert children() <= before
+
+
+def scraped(folder: Path) -> list[dict[str, Any]]:
+    """Return what Prometheus is told to look at."""
+    jobs: list[dict[str, Any]] = yaml.safe_load((folder / "prometheus.yml").read_text())["scrape_configs"]
+    return jobs
+
+
+def test_a_prometheus_that_runs_is_told_to_look_again(tmp_path: Path) -> None:
+    (tmp_path / "prometheus.yml").write_text("scrape_configs:\n- job_name: mine\n")
+    asked: list[str] = []
+
+    class Prometheus(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append(self.path)
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Prometheus) as server:
+        threading.Thread(target=server.serve_forever).start()
+        (tmp_path / "prometheus.port").write_text(str(server.server_port))
+        for _ in range(2):
+            announce(tmp_path, "/tmp/ray")
+        server.shutdown()
+    assert asked == ["/-/reload"]
+    assert scraped(tmp_path)[1]["file_sd_configs"] == [{"files": ["/tmp/ray/prom_metrics_service_discovery.json"]}]
+    withdraw(tmp_path, "/tmp/ray")  # nobody listens any more, and nothing is wrong with that
+    assert scraped(tmp_path)[1]["file_sd_configs"] == [{"files": []}]
 
 
 def test_what_ray_says_is_in_the_error_if_it_does_not_start(tmp_path: Path) -> None:

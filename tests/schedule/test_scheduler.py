@@ -109,8 +109,8 @@ def test_waiting_for_credit_is_no_hanging_and_no_work() -> None:
 
 
 def test_of_workers_that_are_free_alike_one_where_the_bytes_lie_is_preferred() -> None:
-    two = Cluster((Node("n0", 2, 8), Node("n1", 2, 8)))
-    specs = [PoolSpec("make", workers=2), PoolSpec("take", workers=2)]
+    two = Cluster((Node("n0", 2.5, 8), Node("n1", 2.5, 8)))
+    specs = [PoolSpec("make", Resources(cpus=1.5), workers=2), PoolSpec("take", workers=2)]
     scheduler = Scheduler(specs, two, PLENTY)
     starts = [action for action in scheduler.begin(0.0, sources(2)) if isinstance(action, StartWorker)]
     node_of = {start.worker: start.placement.node for start in starts}

@@ -126,7 +126,8 @@ def _first_in_line(pool: Pool) -> str | None:
 
 def _for_the_next(available: int, size: int) -> int:
     """Return what is granted beyond what was asked for: a source that lists many files must not ask for each."""
-    return max(0, min((_AT_ONCE - 1) * size, _SMALL_BYTES - size, available // _OF_WHAT_IS_LEFT))
+    more = min((_AT_ONCE - 1) * size, _SMALL_BYTES - size, available // _OF_WHAT_IS_LEFT)
+    return more if more >= size else 0
 
 
 def _grant(run: Run, worker_id: str, charge: Charge | None, more: int = 0) -> None:

@@ -18,6 +18,7 @@ from typing import Self
 
 import psutil
 
+from penstock.backends.ray import prometheus
 from penstock.backends.ray.joining import use_token_if_there_is_one
 from penstock.backends.ray.ports import answers, free_port
 from penstock.errors import ClusterError
@@ -38,7 +39,7 @@ class RayClient:
     If ``RAY_ADDRESS`` is set, that cluster is used and left alone. A port that is taken is replaced by the next free
     one. ``num_cpus`` and ``num_gpus`` left out are all there are. ``enable_object_spilling`` has Ray write objects that
     do not fit into ``ray_temp_dir``; without it they go where Ray puts them by itself. What Ray prints goes to
-    ``ray_stdouterr_capture_file``.
+    ``ray_stdouterr_capture_file``. A ``prometheus.yml`` in ``metrics_dir`` names this Ray's metrics while it is there.
 
     ::
 
@@ -85,7 +86,7 @@ class RayClient:
             raise
         self.address = os.environ[_ADDRESS] = self._head_address()
         if self.metrics_dir is not None:
-            self._announce_metrics(Path(self.metrics_dir))
+            prometheus.announce(Path(self.metrics_dir), self.ray_temp_dir)
 
     def stop(self) -> None:
         """End what was started; a cluster that was there before stays."""
@@ -96,6 +97,8 @@ class RayClient:
                 os.environ.pop(_ADDRESS, None)
             _end(process)
             self._forget(self.address or self._head_address())
+            if self.metrics_dir is not None:
+                prometheus.withdraw(Path(self.metrics_dir), self.ray_temp_dir)
         self.address = None
 
     def __enter__(self) -> Self:
@@ -192,24 +195,6 @@ class RayClient:
         with suppress(OSError):
             if note.read_text().strip() == address:
                 note.unlink()
-
-    def _announce_metrics(self, folder: Path) -> None:
-        """Enter Ray's list of metric ports into a Prometheus configuration, if there is one."""
-        import yaml
-
-        configuration = folder / "prometheus.yml"
-        if not configuration.exists():
-            return
-        data = yaml.safe_load(configuration.read_text(encoding="utf-8")) or {}
-        ports = str(Path(self.ray_temp_dir) / "prom_metrics_service_discovery.json")
-        jobs = data.setdefault("scrape_configs", [])
-        job = next((job for job in jobs if job.get("job_name") == "ray"), None)
-        if job is None:
-            jobs.append(job := {"job_name": "ray"})
-        files = job.setdefault("file_sd_configs", [{"files": []}])[0].setdefault("files", [])
-        if ports not in files:
-            files.append(ports)
-            configuration.write_text(yaml.safe_dump(data, sort_keys=False), encoding="utf-8")
 
 
 def spilling_config(folder: str) -> str:
