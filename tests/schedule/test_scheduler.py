@@ -118,7 +118,7 @@ def test_of_workers_that_are_free_alike_one_where_the_bytes_lie_is_preferred() -
     assert {node_of[taker] for taker in takers} == {"n0", "n1"}
     runs = [run for run in scheduler.handle(1.0, *(WorkerReady(w) for w in node_of)) if isinstance(run, RunBatch)]
     for run in reversed(runs):  # the taker that came up first is not always the nearest
-        output = Output(f"x{run.batch}", (0, run.batch), 100)
+        output = Output(f"x{run.batch}", (0, run.batch), 2_000_000)
         [taken] = of(RunBatch, scheduler.handle(2.0, Emitted(run.worker, run.batch, (output,))))
         assert isinstance(taken, RunBatch)
         assert node_of[taken.worker] == node_of[run.worker]

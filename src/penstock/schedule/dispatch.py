@@ -17,6 +17,8 @@ from penstock.schedule.workforce import file_by_load
 _SHORT_SECONDS = 0.1
 # Among so many workers that are free alike, one on the machine where a batch lies is preferred.
 _LOOKED_AT = 16
+# That much takes a millisecond to another machine; for less, everybody should get something to do.
+_WORTH_STAYING_FOR = 2**20
 
 
 def dispatch(run: Run) -> None:
@@ -54,13 +56,13 @@ def _give_to(run: Run, pool: Pool, load: int) -> None:
 
 
 def _nearest(pool: Pool, workers: Iterable[str], batch: Batch) -> Worker:
-    """Return the worker that a batch goes to: one where the largest of it lies, if one of the first few is there."""
+    """Return the worker that a batch goes to: if much of it lies on one machine, and one of the first few is there."""
     first = pool.workers[next(iter(workers))]
-    home = batch.items[0].node if len(batch.items) == 1 else max(batch.items, key=lambda item: item.size).node
-    if home is None or first.placement.node == home:
+    largest = batch.items[0] if len(batch.items) == 1 else max(batch.items, key=lambda item: item.size)
+    if largest.size < _WORTH_STAYING_FOR or first.placement.node == largest.node:
         return first
     candidates = (pool.workers[worker] for worker in islice(workers, _LOOKED_AT))
-    return next((worker for worker in candidates if worker.placement.node == home), first)
+    return next((worker for worker in candidates if worker.placement.node == largest.node), first)
 
 
 def _give(run: Run, pool: Pool, worker: Worker, batch: Batch) -> None:
