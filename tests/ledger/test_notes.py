@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-
 from ledger_runs import fates, filters, run, write_documents
+
 from penstock import DocumentBatch, Resources
 from penstock.core.stage import ProcessingStage
 from penstock.ledger.fragment import ASKED, BYTES, DROPPED_BY, FAILED, ID, SCORE, Fragment, RuleColumn, pack, to_table
