@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from penstock.ledger.collector import LedgerOrders
@@ -18,8 +20,9 @@ ID_FIELDS = ("id", "url", "_curator_dedup_id", "doc_id", "document_id", "uuid")
 _DEFAULT_TEXT_FIELD = "text"
 
 # Small blocks are put together until there is that much: a million small tasks leave no million files.
-_ENOUGH_BYTES = 1 << 26
+_ENOUGH_BYTES = 1 << 22
 _MOST_BLOCKS = 4000
+_MOST_THREADS = 8
 
 
 class KeptLedger:
@@ -50,12 +53,17 @@ class KeptLedger:
         """Put small blocks together, in the order of their names; a crash on the way leaves every document there."""
         filesystem, folder = filesystem_of(self.folder, self._options)
         notes, parameters, files = find_notes(self.folder, self._options)
-        for group in _groups(notes):
+
+        def write(group: list[Note]) -> None:
             for number, fragments in enumerate(alike(read_notes(group, self._options))):
                 labels = self._rules.labels_of(fragments[0].about["pool"])
                 target = f"{self.folder}/{group[0].name}-{number}{PARQUET}"
                 with atomic_write(target, self._options, durable=False) as stream:
                     write_table(to_table(fragments, labels, parameters), stream)
+
+        # Compression takes most of the time, and leaves the other threads alone.
+        with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as threads:
+            list(threads.map(write, _groups(notes)))
         for name in files:
             filesystem.rm(f"{folder}/{name}")
 
