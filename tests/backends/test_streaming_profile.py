@@ -50,8 +50,8 @@ def test_the_second_run_is_balanced_from_its_first_decision(tmp_path: Path) -> N
     speeds_file().write_text(json.dumps(learnt))
     second = run(tmp_path / "b")
     _, fast, slow, medium = second[0]["workers"]
-    assert fast + slow + medium == 7
-    assert slow >= 3, "the slow one gets the most of them at once"
+    assert slow >= 4, "four of the slow one keep up with one of the medium one"
+    assert min(fast, medium) >= 1
     assert second[0]["bottleneck"] is not None
 
 
