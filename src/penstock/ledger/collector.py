@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -249,7 +250,8 @@ def _is_about(verdict: Verdicts, task: DocumentBatch) -> bool:
     return rows is not None and (np.array_equal(verdict.rows, rows) or bool(np.isin(verdict.rows, rows).all()))
 
 
-def _label(name: str, turn: int, labels: Sequence[str]) -> str:
+@lru_cache(maxsize=4096)
+def _label(name: str, turn: int, labels: tuple[str, ...]) -> str:
     """Return the label of the rule that spoke: of several of one name the one whose turn it is."""
     same_name = [label for label in labels if label.split("#")[0] == name]
     # A stage of several rules is one stage to its worker: "gopher/word_count".

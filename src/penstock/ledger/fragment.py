@@ -138,10 +138,11 @@ def _score_column(
 
 def _bits(flags: Sequence[npt.NDArray[np.bool_]], count: int) -> npt.NDArray[np.int64]:
     """Return a word for each document, of which bit n is its n-th flag."""
-    padded = np.zeros((count, 64), bool)
-    for bit, flag in enumerate(flags):
-        padded[:, bit] = flag
-    words: npt.NDArray[np.int64] = np.packbits(padded, axis=1, bitorder="little").view("<i8")[:, 0]
+    octets = np.zeros((count, 8), np.uint8)
+    if flags:
+        packed = np.packbits(np.stack(flags), axis=0, bitorder="little")
+        octets[:, : len(packed)] = packed.T
+    words: npt.NDArray[np.int64] = octets.view("<i8")[:, 0]
     return words
 
 
@@ -152,10 +153,9 @@ def _short_scores(rules: Mapping[str, RuleColumn]) -> dict[str, npt.NDArray[Any]
         return {}
     exact = np.stack(list(scored.values()))
     with np.errstate(over="ignore", invalid="ignore"):
-        # What is not a number is left out of account by these two.
-        highest, lowest = np.fmax.reduce(exact, axis=1), np.fmin.reduce(exact, axis=1)
         short = exact.astype(np.float32)
-    large = (highest >= _EXACT_IN_32_BITS) | (lowest <= -_EXACT_IN_32_BITS)
+        # What is not a number is left out of account by this.
+        large = np.fmax.reduce(np.abs(short), axis=1) >= _EXACT_IN_32_BITS
     return {label: exact[number] if large[number] else short[number] for number, label in enumerate(scored)}
 
 

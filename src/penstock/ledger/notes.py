@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from penstock.kernels.text_buffer import text_buffer
 from penstock.ledger.fragment import NAME_LENGTH, Fragment
 from penstock.storage.atomic import atomic_write
 from penstock.storage.filesystem import filesystem_of, is_local, open_input
@@ -35,7 +36,7 @@ class _Record(msgspec.Struct, array_like=True):
     asked: list[bytes]
     fails: list[bytes]
     scores: list[tuple[str, str, bytes]]
-    ids: list[str | None] | None
+    ids: tuple[bytes, bytes, bytes] | None
     sizes: bytes | None
 
 
@@ -148,7 +149,7 @@ def _encoded(fragment: Fragment) -> bytes:
             [word.tobytes() for word in fragment.asked],
             [word.tobytes() for word in fragment.fails],
             [(label, scores.dtype.str, scores.tobytes()) for label, scores in fragment.scores.items()],
-            None if fragment.ids is None else fragment.ids.to_pylist(),
+            None if fragment.ids is None else _string_buffers(fragment.ids),
             None if fragment.sizes is None else fragment.sizes.tobytes(),
         )
     )
@@ -165,6 +166,19 @@ def _decoded(body: bytes) -> Fragment:
         [np.frombuffer(word, np.int64) for word in record.asked],
         [np.frombuffer(word, np.int64) for word in record.fails],
         {label: np.frombuffer(scores, kind) for label, kind, scores in record.scores},
-        None if record.ids is None else pa.array(record.ids, pa.string()),
+        None if record.ids is None else _strings(*record.ids),
         None if record.sizes is None else np.frombuffer(record.sizes, np.int64),
     )
+
+
+def _string_buffers(texts: pa.Array) -> tuple[bytes, bytes, bytes]:
+    """Return which are not null, borders and characters: a list of texts would take longer than all the rest."""
+    data, borders = text_buffer(texts)
+    known = np.packbits(texts.is_valid().to_numpy(zero_copy_only=False), bitorder="little").tobytes()
+    from_nought = (borders - borders[0]).astype(np.int32)
+    return known if texts.null_count else b"", from_nought.tobytes(), data[borders[0] : borders[-1]].tobytes()
+
+
+def _strings(known: bytes, borders: bytes, characters: bytes) -> pa.Array:
+    buffers = [pa.py_buffer(known) if known else None, pa.py_buffer(borders), pa.py_buffer(characters)]
+    return pa.Array.from_buffers(pa.string(), len(borders) // 4 - 1, buffers)
