@@ -101,7 +101,7 @@ class RuleStage(ProcessingStage[DocumentBatch, DocumentBatch]):
             rule = judgement.rule
             all_of_them = len(judgement.rows) == batch.num_items
             rows = batch.source_rows if all_of_them else batch.source_rows[judgement.rows]
-            self.record(Verdicts(rule.name, rows, judgement.kept, numbers(judgement.scores), rule.filter.parameters()))
+            self.record(Verdicts(rule.name, rows, judgement.kept, numbers(judgement.scores), rule.parameters))
 
     def _named_rules(self) -> list[Rule]:
         """Return the rules; a single one under the name the user gave the stage with ``with_(name=…)``."""
