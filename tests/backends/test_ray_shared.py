@@ -107,9 +107,10 @@ def test_objects_that_vanish_are_made_again(joined: Machines, tmp_path: Path) ->
 
     from penstock.backends.ray.payload import Shelf
 
-    @ray.remote(num_cpus=0, max_retries=0)
-    def nothing() -> None:
+    def gone() -> None:
         raise ObjectLostError("", None, "")
+
+    nothing = ray.remote(num_cpus=0, max_retries=0)(gone)
 
     running = Running([sources(20), Make(tmp_path, 50_000), Hold(tmp_path).with_(num_workers=1)], tmp_path)
     running.wait_for(lambda: count(tmp_path, "held-*") >= 1 and count(tmp_path, "made-*") >= 4)
