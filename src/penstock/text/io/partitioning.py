@@ -27,8 +27,8 @@ class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
     """Lists files, folders, globs or URLs, and groups the files into tasks.
 
     ``files_per_partition`` counts files, ``blocksize`` bytes ("64MB"); give one of them, or none for a task per file.
-    ``cut`` says where a file larger than a block may be cut, for readers that know how to read a part: at "lines" or
-    between "row groups"; a compressed file is not.
+    ``cut`` says where a file larger than a block may be cut, for readers that can read a part: at "lines", where
+    a compressed file is not, or between "row groups", whose size is what they are when decompressed.
     """
 
     name = "file_partitioning"
@@ -87,7 +87,7 @@ class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
             return files
         from penstock.text.io.row_groups import with_row_groups
 
-        return [with_row_groups(f, self.storage_options) if f.size > self._block else f for f in files]
+        return with_row_groups(files, self._block, self.storage_options)
 
     def partition_files(self, files: Sequence[SizedFile]) -> list[list[SizedFile]]:
         """Return the groups, of which ``limit`` keeps the first."""
