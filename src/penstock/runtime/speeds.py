@@ -7,15 +7,16 @@ is somebody else's. It is a hint and nothing more: a file that is missing, old o
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 import os
 import platform
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from math import isfinite
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from penstock.core.cluster import Cluster
@@ -109,12 +110,22 @@ def _key(pool: Pool, cluster: Cluster) -> str:
 
 def _source(stage: type[ProcessingStage[Any, Any]]) -> str:
     """Return the code of a stage: its own, and that of what it inherits from."""
-    return "".join(_text(cls) for cls in stage.__mro__ if cls not in (object, ProcessingStage))
+    return "".join(_code(cls) for cls in stage.__mro__ if cls not in (object, ProcessingStage))
 
 
-def _text(cls: type) -> str:
-    try:
-        return inspect.getsource(cls)
-    except (OSError, TypeError):  # typed in at a prompt: what it was compiled to has to do
-        codes = (getattr(value, "__code__", None) for value in vars(cls).values())
-        return cls.__qualname__ + "".join(code.co_code.hex() for code in codes if code is not None)
+@cache
+def _code(cls: type) -> str:
+    """Return what a class was compiled to: reading its source takes longer than all else that a run begins with."""
+    functions = (getattr(value, "fget", None) or getattr(value, "__func__", value) for value in vars(cls).values())
+    codes = (getattr(function, "__code__", None) for function in functions)
+    return cls.__qualname__ + "".join(_instructions(code) for code in codes if code is not None)
+
+
+def _instructions(code: CodeType) -> str:
+    constants = (_instructions(value) if isinstance(value, CodeType) else _constant(value) for value in code.co_consts)
+    return "|".join([code.co_code.hex(), *code.co_names, *constants])
+
+
+def _constant(value: object) -> str:
+    """Return a constant in words; the members of a set come in another order in every process."""
+    return repr(sorted(map(repr, value)) if isinstance(value, frozenset) else value)
