@@ -62,11 +62,16 @@ def adopt_jointly(parents: Sequence[Task[Any]], children: Sequence[Task[Any]]) -
 
 
 def adopt_anew(stage: str, parents: Sequence[Task[Any]], children: Sequence[Task[Any]]) -> None:
-    """Name children that only waited for their parents: after the stage and their content, as at a source."""
+    """Name children that only waited for their parents: after the stage and their content, as at a source.
+
+    All of them belong to the sources of all parents. It is enough that the first one says so and the others name one of
+    these sources: where there are as many children as sources, nobody could hold all names for each.
+    """
     order = min(parent._order for parent in parents)
     heritage = _heritage(parents)._replace(metadata={}, records=[])
     for position, (child, name) in enumerate(zip(children, _names_by_content(children), strict=True)):
         _inherit(heritage, child, f"{ROOT_ID}_{stage}_{name}", (*order, position))
+        heritage = heritage._replace(sources=heritage.sources[:1])
 
 
 def _names_by_content(children: Sequence[Task[Any]]) -> Iterator[str]:
