@@ -1,5 +1,6 @@
 """What holds for all tests: none writes into the home of whoever runs it, or fails because the machine is busy."""
 
+import signal
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -9,6 +10,9 @@ from hypothesis import settings
 # How long an example takes depends on who else is at work on the machine, and says nothing about the code.
 settings.register_profile("penstock", deadline=None)
 settings.load_profile("penstock")
+
+# A shell starts what runs in the background deaf to Ctrl-C, and tests that press it would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Kernels for a GPU can be imported only where Triton is.
 _GPU_KERNELS = ["src/penstock/kernels/minhash_gpu.py", "src/penstock/kernels/minhash_triton.py"]

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.ledger.fragment import PARQUET, Fragment, RuleColumn, write_table
+from penstock.ledger.fragment import Fragment, RuleColumn, pack, to_table, write_table
 from penstock.ledger.reading import find_ledger
 from penstock.ledger.rules import Rules, StageRule, write_rules
 from penstock.ledger.whatif import parse_changes, what_if
@@ -120,7 +120,7 @@ def _write_pieces(folder: str, labels: list[str], documents: int) -> None:
     for number, first in enumerate(range(0, documents, per_piece)):
         count = min(per_piece, documents - first)
         columns = {}
-        dropped = np.full(count, -1)
+        dropped = np.full(count, -1, np.int16)
         for position, label in enumerate(labels):
             scores = np.round(chance.lognormal(5.5, 1, count))
             fails = scores < (50 if position == 0 else 8)
@@ -130,13 +130,14 @@ def _write_pieces(folder: str, labels: list[str], documents: int) -> None:
             f"0_{number}",
             {"task": f"0_{number}", "pool": 0, "files": [f"crawl/{number:04}.jsonl"]},
             np.arange(count),
-            pa.array(labels).take(pa.array(dropped, mask=dropped < 0)),
-            columns,
+            dropped,
+            tuple(columns),
+            *pack(columns, count),
             pa.array([f"doc-{first + row}" for row in range(count)]),
             chance.integers(100, 20_000, count),
         )
         with Path(f"{folder}/{number:04}.parquet").open("wb") as stream:
-            write_table(fragment.to_table(), stream, PARQUET)
+            write_table(to_table([fragment], labels, {}), stream)
 
 
 def main() -> None:

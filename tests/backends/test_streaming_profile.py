@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,11 @@ from typing import Any
 import pytest
 
 from penstock import DocumentBatch, Pipeline, ProcessingStage, Resources, StreamingExecutor
+from penstock.core.cluster import Cluster, Node
+from penstock.plan.planner import make_plan
 from penstock.runtime.speeds import Speed, keys_of, read_speeds, speeds_file, write_speeds
 from penstock.testing import ListSource, make_batch
+from penstock.text import JsonlWriter
 
 
 class Sleeper(ProcessingStage[DocumentBatch, DocumentBatch]):
@@ -36,11 +40,18 @@ def run(folder: Path, *, seconds: float = 0.2, **settings: Any) -> list[dict[str
 
 
 def test_the_second_run_is_balanced_from_its_first_decision(tmp_path: Path) -> None:
-    first, second = run(tmp_path / "a"), run(tmp_path / "b")
+    first = run(tmp_path / "a")
     assert first[0]["workers"] == (1, 1, 1, 1), "nobody knows anything yet"
+    learnt = json.loads(speeds_file().read_text())
+    seconds = [speed["seconds_per_item"] for speed in learnt["pools"].values()]
+    for slept, measured, speed in zip((0.01, 0.2, 0.05), seconds[1:], list(learnt["pools"].values())[1:], strict=True):
+        assert measured >= slept
+        speed["seconds_per_item"] = slept  # on a busy machine it takes longer to wake up
+    speeds_file().write_text(json.dumps(learnt))
+    second = run(tmp_path / "b")
     _, fast, slow, medium = second[0]["workers"]
-    assert fast + slow + medium == 7
-    assert slow >= 3, "the slow one gets the most of them at once"
+    assert slow >= 4, "four of the slow one keep up with one of the medium one"
+    assert min(fast, medium) >= 1
     assert second[0]["bottleneck"] is not None
 
 
@@ -75,11 +86,18 @@ def test_a_folder_that_cannot_be_written_fails_no_run(tmp_path: Path, capsys: py
     assert "were not kept" in capsys.readouterr().err
 
 
-def test_where_a_stage_writes_to_is_not_what_makes_it_fast(tmp_path: Path) -> None:
-    from penstock.core.cluster import Cluster, Node
-    from penstock.plan.planner import make_plan
-    from penstock.text import JsonlWriter
+def test_other_code_is_another_stage() -> None:
+    def keys(body: str) -> list[str]:
+        place: dict[str, Any] = {"ProcessingStage": ProcessingStage}
+        exec(f"class Stage(ProcessingStage):\n    name = 'stage'\n    def process(self, task):\n        {body}", place)
+        stages = Pipeline("p", stages=[ListSource([make_batch(["a"])]), place["Stage"]()]).build()
+        return keys_of(make_plan("p", stages, Cluster((Node("a", 2, 8),)), listing={}))
 
+    assert keys("return task") == keys("return task")
+    assert len({tuple(keys(body)) for body in ("return task", "return None", "return task.a", "return lambda: 1")}) == 4
+
+
+def test_where_a_stage_writes_to_is_not_what_makes_it_fast(tmp_path: Path) -> None:
     def keys(**parameters: Any) -> list[str]:
         stages = Pipeline("p", stages=[ListSource([make_batch(["a"])]), JsonlWriter(**parameters)]).build()
         return keys_of(make_plan("p", stages, Cluster((Node("a", 2, 8),)), listing={}))

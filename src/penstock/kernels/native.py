@@ -57,6 +57,17 @@ def _load_u64(typing_context: Any, data: Any, index: Any) -> Any:  # noqa: ANN40
     return types.uint64(data, types.int64), generate
 
 
+def _store_u64(typing_context: Any, data: Any, index: Any, word: Any) -> Any:  # noqa: ANN401
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        address = builder.gep(array.data, [arguments[1]])
+        store = builder.store(arguments[2], builder.bitcast(address, ir.IntType(64).as_pointer()))
+        store.align = 1
+        return context.get_dummy_value()
+
+    return types.void(data, types.int64, types.uint64), generate
+
+
 def _byte_at(typing_context: Any, data: Any, index: Any) -> Any:  # noqa: ANN401
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
@@ -82,6 +93,7 @@ def _count_ones(typing_context: Any, value: Any) -> Any:  # noqa: ANN401
 
 # Eight bytes from anywhere in a byte array. The caller sees to it that they lie inside.
 load_u64 = cast(Callable[[Any, int], np.uint64], intrinsic(_load_u64))
+store_u64 = cast(Callable[[Any, int, np.uint64], None], intrinsic(_store_u64))
 # One byte, without the look at its sign that makes data[-1] work.
 byte_at = cast(Callable[[Any, int], int], intrinsic(_byte_at))
 # Of a value that is not 0.

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from penstock.core.documents import DocumentBatch
 from penstock.core.verdicts import Verdicts
 from penstock.ledger.document_rows import Rows, id_column, rows_of
-from penstock.ledger.fragment import Fragment, RuleColumn
+from penstock.ledger.fragment import Fragment, RuleColumn, pack
 from penstock.ledger.rules import plain_parameters
 
 _ALIVE = -1
@@ -39,6 +39,8 @@ class Block:
     # Whether sizes, and whether ids, need no more be taken: an earlier pool has them.
     measured: bool = False
     identified: bool = False
+    # Whether no earlier pool has written of it.
+    is_new: bool = True
 
     def __post_init__(self) -> None:
         """Begin with every document on its way."""
@@ -136,10 +138,19 @@ class Block:
         where[self.positions(rows_of(batch))] = np.arange(batch.num_items)
         self.ids = ids.take(pa.array(where, mask=where < 0))
 
-    def to_fragment(self, labels: Sequence[str]) -> Fragment:
+    @property
+    def says_nothing(self) -> bool:
+        """Whether all of it is known from an earlier pool."""
+        return not (self.is_new or self.rules or self.ids is not None or self.about.keys() - {"task", "pool"}) and bool(
+            (self.dropped == _ALIVE).all()
+        )
+
+    def to_fragment(self) -> Fragment:
         """Return all of it in the form in which it is written."""
-        dropped_by = pa.array(labels, pa.string()).take(pa.array(self.dropped, mask=self.dropped == _ALIVE))
-        return Fragment(self.id, self.about, self.rows, dropped_by, self.rules, self.ids, self.sizes, self.parameters)
+        asked, fails, scores = pack(self.rules, len(self.rows))
+        return Fragment(
+            self.id, self.about, self.rows, self.dropped, tuple(self.rules), asked, fails, scores, self.ids, self.sizes
+        )
 
 
 def _sizes(batch: DocumentBatch, text_field: str) -> npt.NDArray[np.int64] | None:

@@ -1,16 +1,16 @@
 """What a worker notes while documents pass through its stages: who was asked, what was said, who is gone since.
 
 A stage that hands on documents which cannot be matched with those it was given begins a new block, which says who made
-it. A block is written when the last of its documents has left the chain, to a file named after the block: the same
-work done again, after a crash or in another worker, gives the same file again.
+it. A block is written when the last of its documents has left the chain, under a name made from the block: the same
+work done again, after a crash or in another worker, has the same name and says the same.
 """
 
 from __future__ import annotations
 
 import copy
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,8 @@ from penstock.core.task import Task
 from penstock.core.verdicts import Verdicts
 from penstock.ledger.blocks import Block
 from penstock.ledger.document_rows import Rows, are_distinct, has_rows, holds_documents, id_column, rows_of
-from penstock.ledger.fragment import suffix_for, write_table
+from penstock.ledger.fragment import PARQUET, to_table, write_table
+from penstock.ledger.notes import SMALL, Notes
 from penstock.ledger.rules import plain_parameters
 from penstock.storage.atomic import atomic_write
 
@@ -55,6 +56,7 @@ class Collector:
         self.writes = True
         self._blocks: dict[str, Block] = {}
         self._parameters: dict[str, dict[str, Any]] = {}
+        self._notes = Notes(orders.folder, orders.storage_options)
         self._labels = [label for step in orders.steps for label in step]
         numbered = iter(enumerate(self._labels))
         self.steps = [[next(numbered) for _ in step] for step in orders.steps]
@@ -102,6 +104,10 @@ class Collector:
         for block in list(self._blocks.values()):
             self._write(block)
 
+    def close(self) -> None:
+        """Close the file of small blocks."""
+        self._notes.close()
+
     def block_of(self, task: Task[Any]) -> Block | None:
         """Return the block that the rows of a task count in."""
         return self._blocks.get(task._metadata.get(BLOCK_KEY, ""))
@@ -122,7 +128,8 @@ class Collector:
                 batch.source_rows = np.arange(batch.num_items)
         block = Block(str(name), about, rows_of(batch), self._parameters)
         if not is_new:
-            block.measured, block.identified = True, id_column(batch, self.orders.id_fields) is not None
+            block.is_new, block.measured = False, True
+            block.identified = id_column(batch, self.orders.id_fields) is not None
         self._blocks[block.id] = block
         return block
 
@@ -134,13 +141,15 @@ class Collector:
 
     def _write(self, block: Block) -> None:
         del self._blocks[block.id]
-        if not self.writes or not len(block.rows):
+        if not self.writes or not len(block.rows) or block.says_nothing:
             return
-        name = hashlib.sha256(f"{block.about['task']}|{block.id}|{self.orders.pool}".encode()).hexdigest()[:20]
-        suffix = suffix_for(len(block.rows))
-        target = f"{self.orders.folder}/{name}{suffix}"
+        fragment = block.to_fragment()
+        if len(block.rows) < SMALL:
+            self._notes.add(fragment, self._parameters)
+            return
+        target = f"{self.orders.folder}/{fragment.name}{PARQUET}"
         with atomic_write(target, self.orders.storage_options, durable=False) as stream:
-            write_table(block.to_fragment(self._labels).to_table(), stream, suffix)
+            write_table(to_table([fragment], self._labels, self._parameters), stream)
 
 
 class Passage:
@@ -241,7 +250,8 @@ def _is_about(verdict: Verdicts, task: DocumentBatch) -> bool:
     return rows is not None and (np.array_equal(verdict.rows, rows) or bool(np.isin(verdict.rows, rows).all()))
 
 
-def _label(name: str, turn: int, labels: Sequence[str]) -> str:
+@lru_cache(maxsize=4096)
+def _label(name: str, turn: int, labels: tuple[str, ...]) -> str:
     """Return the label of the rule that spoke: of several of one name the one whose turn it is."""
     same_name = [label for label in labels if label.split("#")[0] == name]
     # A stage of several rules is one stage to its worker: "gopher/word_count".

@@ -6,9 +6,10 @@ to write; float64 3.5 bytes, dictionaries 2.5 bytes and 12 ms.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
@@ -22,8 +23,8 @@ ASKED, FAILED = "asked.", "fails."
 RULES_PER_WORD = 63
 METADATA = b"penstock.ledger"
 
-PARQUET, ARROW = ".parquet", ".arrow"
-_SMALL = 8192
+PARQUET = ".parquet"
+NAME_LENGTH = 20
 
 # Whole numbers beyond this are not exact in 32 bits.
 _EXACT_IN_32_BITS = 2**24
@@ -47,66 +48,115 @@ class RuleColumn:
 
 @dataclass
 class Fragment:
-    """Documents and what was said of them."""
+    """The documents of one block and what was said of them, verdicts as bits."""
 
     block: str
     # Where the documents come from, where they went: see Collector.
     about: dict[str, Any]
     rows: npt.NDArray[np.int64]
-    # The label of the stage that dropped each document; None: none did.
-    dropped_by: pa.Array
-    rules: Mapping[str, RuleColumn]
+    # For each document the number of the label that dropped it; -1: none did.
+    dropped: npt.NDArray[np.int16]
+    # The rules in the order of their bits; a word for each document, as many as it takes.
+    rules: tuple[str, ...]
+    asked: list[npt.NDArray[np.int64]]
+    fails: list[npt.NDArray[np.int64]]
+    scores: dict[str, npt.NDArray[Any]]
     ids: pa.Array | None = None
     sizes: npt.NDArray[np.int64] | None = None
-    # What the rules were made with, as far as is known.
-    parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
-    def to_table(self) -> pa.Table:
-        """Return everything as one table that describes itself."""
-        count = len(self.rows)
-        columns: dict[str, pa.Array] = {
-            BLOCK: pa.array([self.block], pa.string()).take(pa.array(np.zeros(count, np.int8))),
-            ROW: pa.array(self.rows, pa.int64()),
-            ID: self.ids if self.ids is not None else pa.nulls(count, pa.string()),
-            BYTES: pa.array(self.sizes) if self.sizes is not None else pa.nulls(count, pa.int64()),
-            DROPPED_BY: self.dropped_by,
-        }
-        for start in range(0, len(self.rules), RULES_PER_WORD):
-            word = list(self.rules.values())[start : start + RULES_PER_WORD]
-            number = start // RULES_PER_WORD
-            columns[f"{ASKED}{number}"] = _bits([rule.asked for rule in word], count)
-            columns[f"{FAILED}{number}"] = _bits([rule.fails for rule in word], count)
-        columns |= _score_columns(self.rules)
-        rules = {label: dict(self.parameters.get(label, {})) for label in self.rules}
-        described = {"rules": rules, "blocks": {self.block: self.about}}
-        return pa.table(columns).replace_schema_metadata({METADATA: json.dumps(described, ensure_ascii=False)})
+    @property
+    def name(self) -> str:
+        """A name for files: the same work done again, after a crash or in another worker, has it again."""
+        whole = f"{self.about['task']}|{self.block}|{self.about['pool']}"
+        return hashlib.sha256(whole.encode()).hexdigest()[:NAME_LENGTH]
 
 
-def _bits(flags: Sequence[npt.NDArray[np.bool_]], count: int) -> pa.Array:
+def pack(
+    rules: Mapping[str, RuleColumn], count: int
+) -> tuple[list[npt.NDArray[np.int64]], list[npt.NDArray[np.int64]], dict[str, npt.NDArray[Any]]]:
+    """Return what rules said as words of bits, asked and fails, and the scores of those that gave some."""
+    columns = list(rules.values())
+    words = [columns[start : start + RULES_PER_WORD] for start in range(0, len(columns), RULES_PER_WORD)]
+    asked = [_bits([rule.asked for rule in word], count) for word in words]
+    fails = [_bits([rule.fails for rule in word], count) for word in words]
+    return asked, fails, _short_scores(rules)
+
+
+def to_table(
+    fragments: Sequence[Fragment], labels: Sequence[str], parameters: Mapping[str, Mapping[str, Any]]
+) -> pa.Table:
+    """Return fragments of one pool and the same rules as one table that describes itself."""
+    rules = fragments[0].rules
+    counts = [len(fragment.rows) for fragment in fragments]
+    numbers = np.repeat(np.arange(len(fragments)), counts)
+    dropped = np.concatenate([fragment.dropped for fragment in fragments])
+    columns: dict[str, pa.Array] = {
+        BLOCK: pa.array([fragment.block for fragment in fragments], pa.string()).take(pa.array(numbers)),
+        ROW: pa.array(np.concatenate([fragment.rows for fragment in fragments])),
+        ID: _joined([fragment.ids for fragment in fragments], counts, pa.string()),
+        BYTES: _joined([fragment.sizes for fragment in fragments], counts, pa.int64()),
+        DROPPED_BY: pa.array(labels, pa.string()).take(pa.array(dropped, mask=dropped < 0)),
+    }
+    for number in range(len(fragments[0].asked)):
+        columns[f"{ASKED}{number}"] = pa.array(np.concatenate([fragment.asked[number] for fragment in fragments]))
+        columns[f"{FAILED}{number}"] = pa.array(np.concatenate([fragment.fails[number] for fragment in fragments]))
+    scored = {label for fragment in fragments for label in fragment.scores}
+    for number, label in enumerate(rules):
+        if label in scored:
+            word, bit = divmod(number, RULES_PER_WORD)
+            silent = columns[f"{ASKED}{word}"].to_numpy() >> bit & 1 == 0
+            given = [fragment.scores.get(label) for fragment in fragments]
+            columns[SCORE + label] = _score_column(given, counts, silent)
+    described = {
+        "rules": {label: dict(parameters.get(label, {})) for label in rules},
+        "blocks": {fragment.block: fragment.about for fragment in fragments},
+    }
+    return pa.table(columns).replace_schema_metadata({METADATA: json.dumps(described, ensure_ascii=False)})
+
+
+def _joined(parts: Sequence[Any], counts: Sequence[int], kind: pa.DataType) -> pa.Array:
+    """Put columns together, of which some blocks may have none."""
+    return pa.concat_arrays(
+        [
+            pa.array(part, kind) if part is not None else pa.nulls(count, kind)
+            for part, count in zip(parts, counts, strict=True)
+        ]
+    )
+
+
+def _score_column(
+    parts: Sequence[npt.NDArray[Any] | None], counts: Sequence[int], silent: npt.NDArray[np.bool_]
+) -> pa.Array:
+    values = np.concatenate(
+        [
+            part if part is not None else np.full(count, np.nan, np.float32)
+            for part, count in zip(parts, counts, strict=True)
+        ]
+    )
+    return pa.array(values, mask=silent if silent.any() else None)
+
+
+def _bits(flags: Sequence[npt.NDArray[np.bool_]], count: int) -> npt.NDArray[np.int64]:
     """Return a word for each document, of which bit n is its n-th flag."""
-    padded = np.zeros((count, 64), bool)
-    for bit, flag in enumerate(flags):
-        padded[:, bit] = flag
-    return pa.array(np.packbits(padded, axis=1, bitorder="little").view("<i8")[:, 0])
+    octets = np.zeros((count, 8), np.uint8)
+    if flags:
+        packed = np.packbits(np.stack(flags), axis=0, bitorder="little")
+        octets[:, : len(packed)] = packed.T
+    words: npt.NDArray[np.int64] = octets.view("<i8")[:, 0]
+    return words
 
 
-def _score_columns(rules: Mapping[str, RuleColumn]) -> dict[str, pa.Array]:
+def _short_scores(rules: Mapping[str, RuleColumn]) -> dict[str, npt.NDArray[Any]]:
     """Return the scores of every rule that has some; all of them together, for batches are small and rules many."""
     scored = {label: rule.scores for label, rule in rules.items() if rule.scores is not None}
     if not scored:
         return {}
     exact = np.stack(list(scored.values()))
     with np.errstate(over="ignore", invalid="ignore"):
-        # What is not a number is left out of account by these two.
-        highest, lowest = np.fmax.reduce(exact, axis=1), np.fmin.reduce(exact, axis=1)
         short = exact.astype(np.float32)
-    large = (highest >= _EXACT_IN_32_BITS) | (lowest <= -_EXACT_IN_32_BITS)
-    columns = {}
-    for number, label in enumerate(scored):
-        asked = rules[label].asked
-        values = exact[number] if large[number] else short[number]
-        columns[SCORE + label] = pa.array(values, mask=None if asked.all() else ~asked)
-    return columns
+        # What is not a number is left out of account by this.
+        large = np.fmax.reduce(np.abs(short), axis=1) >= _EXACT_IN_32_BITS
+    return {label: exact[number] if large[number] else short[number] for number, label in enumerate(scored)}
 
 
 def restored_scores(stored: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
@@ -131,35 +181,11 @@ def describe(schema: pa.Schema) -> dict[str, Any]:
     return described
 
 
-def suffix_for(documents: int) -> str:
-    """Return in which form a piece is written: a small one as Arrow, which costs less, to be put together later."""
-    return ARROW if documents < _SMALL else PARQUET
-
-
-def write_table(table: pa.Table, stream: IO[bytes], suffix: str) -> None:
-    """Write one or several pieces."""
-    target = pa.BufferOutputStream()
-    if suffix == ARROW:
-        import pyarrow.ipc as ipc
-
-        # Not compressed: it is gone when the run is over.
-        with ipc.new_file(target, table.schema) as writer:
-            writer.write_table(table)
-    else:
-        _write_parquet(table, target)
-    stream.write(target.getvalue())
-
-
-def read_arrow(stream: IO[bytes]) -> pa.Table:
-    """Read a small piece."""
-    import pyarrow.ipc as ipc
-
-    return ipc.open_file(pa.py_buffer(stream.read())).read_all()
-
-
-def _write_parquet(table: pa.Table, target: pa.NativeFile) -> None:
+def write_table(table: pa.Table, stream: IO[bytes]) -> None:
+    """Write a piece."""
     import pyarrow.parquet as pq
 
+    target = pa.BufferOutputStream()
     pq.write_table(
         table,
         target,
@@ -170,3 +196,4 @@ def _write_parquet(table: pa.Table, target: pa.NativeFile) -> None:
         column_encoding={ROW: "DELTA_BINARY_PACKED"},
         write_statistics=[BLOCK, ID],
     )
+    stream.write(target.getvalue())

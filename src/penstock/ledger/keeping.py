@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import json
+import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import pyarrow as pa
-
 from penstock.ledger.collector import LedgerOrders
-from penstock.ledger.fragment import ARROW, METADATA, PARQUET, describe, read_arrow, write_table
+from penstock.ledger.fragment import PARQUET, to_table, write_table
+from penstock.ledger.notes import Note, alike, find_notes, read_notes
 from penstock.ledger.rules import Rules, rules_of, write_rules
 from penstock.plan.plan import Plan
 from penstock.storage.atomic import atomic_write
-from penstock.storage.filesystem import filesystem_of, open_input
+from penstock.storage.filesystem import filesystem_of
 
 FOLDER_NAME = "ledger"
 ID_FIELDS = ("id", "url", "_curator_dedup_id", "doc_id", "document_id", "uuid")
 _DEFAULT_TEXT_FIELD = "text"
 
-# Small pieces are put together until there is that much: a million small tasks leave no million files.
-_ENOUGH_BYTES = 1 << 26
-_MOST_PIECES = 4000
+# Small blocks are put together until there is that much: a million small tasks leave no million files.
+_ENOUGH_BYTES = 1 << 22
+_MOST_BLOCKS = 4000
+_MOST_THREADS = 8
 
 
 class KeptLedger:
@@ -49,19 +50,22 @@ class KeptLedger:
         )
 
     def tidy(self) -> None:
-        """Put small pieces together, in the order of their names; a crash on the way leaves every document there."""
+        """Put small blocks together, in the order of their names; a crash on the way leaves every document there."""
         filesystem, folder = filesystem_of(self.folder, self._options)
-        for group in _groups(_small_pieces(self.folder, self._options)):
-            tables = []
-            for name in group:
-                with open_input(f"{self.folder}/{name}", self._options) as stream:
-                    tables.append(read_arrow(stream))
-            for number, alike in enumerate(_alike(tables)):
-                target = f"{self.folder}/{group[0].removesuffix(ARROW)}-{number}{PARQUET}"
+        notes, parameters, files = find_notes(self.folder, self._options)
+
+        def write(group: list[Note]) -> None:
+            for number, fragments in enumerate(alike(read_notes(group, self._options))):
+                labels = self._rules.labels_of(fragments[0].about["pool"])
+                target = f"{self.folder}/{group[0].name}-{number}{PARQUET}"
                 with atomic_write(target, self._options, durable=False) as stream:
-                    write_table(_merged(alike), stream, PARQUET)
-            for name in group:
-                filesystem.rm(f"{folder}/{name}")
+                    write_table(to_table(fragments, labels, parameters), stream)
+
+        # Compression takes most of the time, and leaves the other threads alone.
+        with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as threads:
+            list(threads.map(write, _groups(notes)))
+        for name in files:
+            filesystem.rm(f"{folder}/{name}")
 
 
 def open_ledger(
@@ -90,40 +94,15 @@ def clear_ledger(run_folder: str, storage_options: dict[str, Any] | None = None)
         filesystem.rm(name, recursive=True)
 
 
-def _small_pieces(folder: str, storage_options: dict[str, Any] | None) -> list[tuple[str, int]]:
-    """Return names and sizes of what has to be put together, in order."""
-    filesystem, name = filesystem_of(folder, storage_options)
-    found = [(entry["name"].rpartition("/")[2], int(entry["size"])) for entry in filesystem.ls(name, detail=True)]
-    return sorted((piece, size) for piece, size in found if piece.endswith(ARROW))
-
-
-def _groups(pieces: Sequence[tuple[str, int]]) -> Iterator[list[str]]:
-    """Group pieces until there is enough of them."""
-    group: list[str] = []
+def _groups(notes: Sequence[Note]) -> Iterator[list[Note]]:
+    """Group notes until there is enough of them."""
+    group: list[Note] = []
     total = 0
-    for piece, size in pieces:
-        group.append(piece)
-        total += size
-        if total >= _ENOUGH_BYTES or len(group) >= _MOST_PIECES:
+    for note in notes:
+        group.append(note)
+        total += note.size
+        if total >= _ENOUGH_BYTES or len(group) >= _MOST_BLOCKS:
             yield group
             group, total = [], 0
     if group:
         yield group
-
-
-def _alike(tables: Sequence[pa.Table]) -> list[list[pa.Table]]:
-    """Sort tables by pool and rules: bits mean the same only where those are the same."""
-    kinds: dict[tuple[Any, ...], list[pa.Table]] = {}
-    for table in tables:
-        described = describe(table.schema)
-        pool = max(about["pool"] for about in described["blocks"].values())
-        kinds.setdefault((pool, *described["rules"]), []).append(table)
-    return list(kinds.values())
-
-
-def _merged(tables: Sequence[pa.Table]) -> pa.Table:
-    described = [describe(table.schema) for table in tables]
-    blocks = {name: about for one in described for name, about in one["blocks"].items()}
-    whole = pa.concat_tables([table.replace_schema_metadata(None) for table in tables], promote_options="permissive")
-    body = json.dumps({"rules": described[0]["rules"], "blocks": blocks}, ensure_ascii=False)
-    return whole.replace_schema_metadata({METADATA: body})

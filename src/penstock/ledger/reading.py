@@ -11,27 +11,27 @@ import pyarrow as pa
 
 from penstock.errors import InputError
 from penstock.ledger.decisions import Decisions, assemble
-from penstock.ledger.fragment import ARROW, ID, PARQUET, SCORE, describe, read_arrow
+from penstock.ledger.fragment import ID, PARQUET, SCORE, describe, to_table
 from penstock.ledger.keeping import FOLDER_NAME
+from penstock.ledger.notes import alike, find_notes, read_notes
 from penstock.ledger.rules import FILE_NAME, Rules, read_rules
-from penstock.storage.filesystem import filesystem_of, open_input
+from penstock.storage.filesystem import filesystem_of
 from penstock.storage.run_folder import FOLDER_NAME as RUN_FOLDER
 
 
 class Piece:
-    """One file of a ledger."""
+    """A part of a ledger: one file, or blocks that are still notes because the run was stopped or is not over."""
 
-    def __init__(self, path: str) -> None:
-        filesystem, name = filesystem_of(path)
+    def __init__(self, source: str | pa.Table) -> None:
         self._table: pa.Table | None = None
-        if path.endswith(ARROW):  # of a run that was stopped, or is not over
-            with open_input(path) as stream:
-                self._table = read_arrow(stream)
-            self.schema: pa.Schema = self._table.schema
-            self.num_rows = int(self._table.num_rows)
+        if isinstance(source, pa.Table):
+            self._table = source
+            self.schema: pa.Schema = source.schema
+            self.num_rows = int(source.num_rows)
         else:
             import pyarrow.parquet as pq
 
+            filesystem, name = filesystem_of(source)
             self._file = pq.ParquetFile(name, filesystem=filesystem)
             self.schema = self._file.schema_arrow
             self.num_rows = int(self._file.metadata.num_rows)
@@ -65,10 +65,14 @@ class Ledger:
 
     @cached_property
     def pieces(self) -> list[Piece]:
-        """Return every file, in the order in which documents went through the pools."""
+        """Return every part, in the order in which documents went through the pools."""
         filesystem, name = filesystem_of(self.folder)
-        paths = sorted(path for path in filesystem.ls(name, detail=False) if path.endswith((PARQUET, ARROW)))
+        paths = sorted(path for path in filesystem.ls(name, detail=False) if path.endswith(PARQUET))
         pieces = [Piece(filesystem.unstrip_protocol(path)) for path in paths]
+        notes, parameters, _ = find_notes(self.folder)
+        for fragments in alike(read_notes(notes)):
+            labels = self.rules.labels_of(fragments[0].about["pool"])
+            pieces.append(Piece(to_table(fragments, labels, parameters)))
         return sorted(pieces, key=lambda piece: piece.pool)
 
     def row_in_file(self, block: str, row: int) -> int:

@@ -50,6 +50,10 @@ class Rules:
         """Return every stage, in order."""
         return [stage.label for stage in self.stages]
 
+    def labels_of(self, pool: int) -> list[str]:
+        """Return the stages of one pool, in order."""
+        return [label for step in self.steps[pool] for label in step]
+
     def __getitem__(self, label: str) -> StageRule:
         """Return one stage."""
         return next(stage for stage in self.stages if stage.label == label)

@@ -120,6 +120,8 @@ class Worker:
                     step.teardown()
             except PenstockError as error:
                 troubles.append(error)
+        if self._ledger is not None:
+            self._ledger.close()
         if troubles:
             raise troubles[0]
 

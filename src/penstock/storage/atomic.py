@@ -25,9 +25,15 @@ def atomic_write(
     """
     filesystem, name = filesystem_of(path, storage_options)
     writer = _write_local(name, durable=durable) if is_local(filesystem) else _write_remote(filesystem, name)
+    with explain_write(path), writer as stream:
+        yield stream
+
+
+@contextmanager
+def explain_write(path: str) -> Iterator[None]:
+    """Say of a file that cannot be written what to do about it."""
     try:
-        with writer as stream:
-            yield stream
+        yield
     except OSError as error:
         raise OutputError(_explain(path, error)) from error
 

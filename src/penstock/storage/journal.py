@@ -1,22 +1,19 @@
 """What is done already: an append-only file that a crash may cut anywhere and that is still right.
 
-A record is ``length, checksum, pickle``. Reading stops at the first record that is not whole, and writing
-goes on from there, so a torn tail costs the work of one source task and nothing else.
+Reading stops at the first record that is not whole, and writing goes on from there, so a torn tail costs the work of
+one source task and nothing else.
 """
 
 from __future__ import annotations
 
 import os
 import pickle
-import struct
-import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
 from penstock.errors import CheckpointError
+from penstock.storage.records import framed, read_records
 
-_HEADER = struct.Struct("<II")
 FILE_NAME = "journal.penstock"
 
 
@@ -51,7 +48,7 @@ class Journal:
 
     def _append(self, record: dict[str, Any]) -> None:
         body = pickle.dumps(record, protocol=5)
-        self._stream.write(_HEADER.pack(len(body), zlib.crc32(body)) + body)
+        self._stream.write(framed(body))
         self._stream.flush()
         os.fsync(self._stream.fileno())
 
@@ -61,22 +58,14 @@ class Journal:
             return 0
         position = 0
         with self.path.open("rb") as stream:
-            for number, (record, end) in enumerate(_records(stream)):
+            for number, (body, end) in enumerate(read_records(stream)):
+                record = pickle.loads(body)
                 if number == 0:
                     _compare(self.path.parent, record, fingerprint)
                 else:
                     self.done.update(record)
                 position = end
         return position
-
-
-def _records(stream: IO[bytes]) -> Iterator[tuple[dict[str, Any], int]]:
-    while len(header := stream.read(_HEADER.size)) == _HEADER.size:
-        length, checksum = _HEADER.unpack(header)
-        body = stream.read(length)
-        if not length or len(body) < length or zlib.crc32(body) != checksum:
-            return
-        yield pickle.loads(body), stream.tell()
 
 
 def _compare(folder: Path, theirs: dict[str, Any], ours: dict[str, Any]) -> None:

@@ -92,7 +92,8 @@ class RuleStage(ProcessingStage[DocumentBatch, DocumentBatch]):
     def _record(self, judgement: Judgement, batch: DocumentBatch) -> None:
         if batch.source_rows is not None:
             rule = judgement.rule
-            rows = batch.source_rows[judgement.rows]
+            all_of_them = len(judgement.rows) == batch.num_items
+            rows = batch.source_rows if all_of_them else batch.source_rows[judgement.rows]
             self.record(Verdicts(rule.name, rows, judgement.kept, numbers(judgement.scores), rule.filter.parameters()))
 
     def _named_rules(self) -> list[Rule]:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from penstock.text.io.json_blocks import decode_block
 from penstock.text.io.json_tokens import column_of
 
 Positions = npt.NDArray[np.int64]
@@ -21,6 +22,8 @@ Column = tuple[pa.Field, pa.ChunkedArray]
 # So many bytes of lines are taken apart at a time: what Python holds of them in between stays small.
 _STEP_BYTES = 1 << 20
 _FIELDS_AT_ONCE = 64
+# So many bytes of lines are worth a kernel.
+_LARGE = 1 << 18
 _GUESS_FROM = 20
 _decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
@@ -31,6 +34,11 @@ class Lines(NamedTuple):
     block: pa.Buffer
     starts: Positions
     ends: Positions
+
+    @property
+    def num_bytes(self) -> int:
+        """How many bytes all lines are."""
+        return int((self.ends - self.starts).sum())
 
     def places(self) -> Iterator[tuple[int, int]]:
         """Return where each line begins and ends."""
@@ -53,6 +61,8 @@ class Lines(NamedTuple):
 
 def decode_field(lines: Lines, name: str) -> Column:
     """Take one field out of every line."""
+    if lines.num_bytes >= _LARGE:
+        return decode_block(lines, [name])[name]
     try:
         texts = _Texts(lines)
         for step in lines.steps(_text_getter(name)):
@@ -66,6 +76,8 @@ def decode_field(lines: Lines, name: str) -> Column:
 
 def decode_fields(lines: Lines, names: Sequence[str]) -> dict[str, Column]:
     """Take several fields out of every line."""
+    if lines.num_bytes >= _LARGE:
+        return decode_block(lines, names)
     columns: dict[str, Column] = {}
     for first in range(0, len(names), _FIELDS_AT_ONCE):
         some = names[first : first + _FIELDS_AT_ONCE]
@@ -121,7 +133,7 @@ class _Texts:
 
     def __init__(self, lines: Lines) -> None:
         rows = len(lines.starts)
-        self._data = pa.allocate_buffer(int((lines.ends - lines.starts).sum()))
+        self._data = pa.allocate_buffer(lines.num_bytes)
         self._target = np.frombuffer(self._data, np.uint8)
         self._offsets = np.zeros(rows + 1, np.int64)
         self._known = np.ones(rows, np.bool_)

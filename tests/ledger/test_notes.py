@@ -1,0 +1,96 @@
+"""Small blocks, written one after another and put together later."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from ledger_runs import fates, filters, run, write_documents
+
+from penstock import DocumentBatch, Resources
+from penstock.core.stage import ProcessingStage
+from penstock.ledger.fragment import ASKED, BYTES, DROPPED_BY, FAILED, ID, SCORE, Fragment, RuleColumn, pack, to_table
+from penstock.ledger.notes import Notes, alike, find_notes, read_notes
+from penstock.ledger.reading import find_ledger
+
+
+def fragment(block: str, words: list[float], *, pool: int = 0) -> Fragment:
+    scores = np.array(words, float)
+    rules = {"words": RuleColumn(np.ones(len(words), bool), scores < 2, scores)}
+    dropped = np.where(scores < 2, 0, -1).astype(np.int16)
+    about = {"task": block, "pool": pool, "count": len(words)}
+    return Fragment(block, about, np.arange(len(words)), dropped, tuple(rules), *pack(rules, len(words)))
+
+
+@pytest.mark.parametrize("where", ["", "memory://notes"])
+def test_what_is_noted_is_read_in_the_order_of_names(tmp_path: Path, where: str) -> None:
+    folder = f"{where or tmp_path}/{tmp_path.name}"
+    given = [fragment(f"b{i}", [i, 3.5]) for i in range(5)]
+    given[0].ids, given[1].sizes = pa.array(["x", None]), np.array([7, 8])
+    for part in (given[:2], given[2:], given[3:]):  # the last ones twice: the same work done again
+        notes = Notes(folder)
+        for one in part:
+            notes.add(one, {"words": {"least": 2}})
+        notes.close()
+    found, parameters, _ = find_notes(folder)
+    assert [note.name for note in found] == sorted(one.name for one in given)
+    assert parameters == {"words": {"least": 2}}
+    [together] = alike(read_notes(found))
+    order = [one.block for one in together]
+    table = to_table(together, ["words"], parameters).to_pydict()
+    documents = {(table["block"][i], table["row"][i]): i for i in range(10)}
+    assert order == sorted(order, key=lambda block: next(one.name for one in given if one.block == block))
+    assert [table[SCORE + "words"][documents[f"b{i}", 0]] for i in range(5)] == [0, 1, 2, 3, 4]
+    assert [table[DROPPED_BY][documents[f"b{i}", 0]] for i in range(5)] == ["words", "words", None, None, None]
+    assert (table[ASKED + "0"], table[FAILED + "0"][documents["b0", 0]]) == ([1] * 10, 1)
+    assert table[ID][documents["b0", 0]] == "x"
+    assert table[BYTES][documents["b1", 1]] == 8
+    assert table[BYTES][documents["b2", 1]] is None
+
+
+def test_a_note_that_was_cut_off_is_not_there_and_the_others_are(tmp_path: Path) -> None:
+    notes = Notes(str(tmp_path))
+    for number in range(3):
+        notes.add(fragment(f"b{number}", [1, 2, 3]), {"words": {}})
+    notes.close()
+    [file] = tmp_path.iterdir()
+    file.write_bytes(file.read_bytes()[:-5])
+    assert sorted(one.block for one in read_notes(find_notes(str(tmp_path))[0])) == ["b0", "b1"]
+
+
+def test_pools_are_kept_apart() -> None:
+    parts = [fragment("a", [1]), fragment("b", [1], pool=1), fragment("c", [1])]
+    assert [[one.block for one in part] for part in alike(parts)] == [["a", "c"], ["b"]]
+
+
+class HandOn(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Has no opinion."""
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        return task
+
+
+def test_a_pool_that_decides_nothing_writes_nothing(tmp_path: Path) -> None:
+    apart = HandOn().with_(name="hand_on", resources=Resources(cpus=2))
+    ledger = run(tmp_path, [*filters(), apart], inline=False, cpus=2)
+    assert {piece.pool for piece in ledger.pieces} == {1, 3}  # the reader and hand_on are pools 0 and 2
+    assert set(fates(ledger).values()) == {"kept", "word_count", "repeated_lines"}
+
+
+def test_the_ledger_of_a_run_that_was_stopped_can_be_read(tmp_path: Path) -> None:
+    class Stop(HandOn):
+        name = "stop"
+
+        def process(self, task: DocumentBatch) -> DocumentBatch:
+            if "2-4" in task.column("id").to_pylist():
+                raise KeyboardInterrupt
+            return task
+
+    write_documents(tmp_path / "crawl", files=4)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, [*filters(), Stop()])
+    ledger = find_ledger(str(tmp_path / "clean"))
+    assert {name[0] for name in fates(ledger)} == {"0", "1"}
+    assert list(Path(ledger.folder).glob("*.notes"))
