@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,8 @@ class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
         self.storage_options = storage_options
         self.limit = limit
         self.cut = cut
+        # A bound of one's own on what a worker may hold, whatever the machine has.
+        self.memory_per_worker = inf
         self._default_blocksize = DEFAULT_BLOCKSIZE
 
     def process(self, task: EmptyTask) -> list[FileGroupTask]:
@@ -99,7 +102,7 @@ class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
 
         A power of two, so that machines that differ a little cut alike and name their output alike.
         """
-        bound = memory_per_worker / _TIMES_HELD
+        bound = min(memory_per_worker, self.memory_per_worker) / _TIMES_HELD
         if memory_budget is not None:
             bound = min(bound, memory_budget / _TIMES_HELD)
         block = DEFAULT_BLOCKSIZE
