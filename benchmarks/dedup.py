@@ -40,12 +40,18 @@ PEER = Path(__file__).with_name("dedup_peer.py")
 
 
 class Watch:
-    """Seconds, processor seconds and memory of this process and all below it; memory is looked at now and then."""
+    """Seconds, processor seconds and memory of this process and all below it.
+
+    Processes that ended are counted by whoever waited for them. Some pools kill theirs and wait for nobody: so they are
+    also looked at now and then, and the larger figure counts.
+    """
 
     def __enter__(self) -> Watch:
         self._done = threading.Event()
-        self.before = self.peak = _memory()
-        self._used = _processor_seconds()
+        self._seen: dict[tuple[int, float], float] = {}
+        self.peak = 0
+        self._look()
+        self.before, self._used, self._seen_before = self.peak, self._waited_for(), sum(self._seen.values())
         self._start = time.perf_counter()
         self._thread = threading.Thread(target=self._watch)
         self._thread.start()
@@ -55,35 +61,33 @@ class Watch:
         self.seconds = time.perf_counter() - self._start
         self._done.set()
         self._thread.join()
-        self.cpu_seconds = _processor_seconds() - self._used
+        self._look()
+        self.cpu_seconds = max(self._waited_for() - self._used, sum(self._seen.values()) - self._seen_before)
 
     def __str__(self) -> str:
         return f"{self.seconds:.1f} s ({self.cpu_seconds:.1f} s of processors)"
 
     def _watch(self) -> None:
         while not self._done.wait(0.25):
-            self.peak = max(self.peak, _memory())
+            self._look()
+
+    def _look(self) -> None:
+        total = 0
+        for process in _processes():
+            try:
+                self._seen[process.pid, process.create_time()] = sum(process.cpu_times()[:2])
+                total += process.memory_full_info().pss  # what processes share, as after a fork, counts once
+            except psutil.Error:  # gone meanwhile
+                continue
+        self.peak = max(self.peak, total)
+
+    def _waited_for(self) -> float:
+        return sum(sum(process.cpu_times()[:4]) for process in _processes())
 
 
 def _processes() -> list[psutil.Process]:
     me = psutil.Process()
     return [me, *me.children(recursive=True)]
-
-
-def _processor_seconds() -> float:
-    """Return what has been used so far, also by processes that have ended: whoever waited for them knows."""
-    return sum(sum(process.cpu_times()[:4]) for process in _processes())
-
-
-def _memory() -> int:
-    total = 0
-    for process in _processes():
-        try:
-            used = process.memory_info()
-            total += used.rss - used.shared
-        except psutil.Error:  # gone meanwhile
-            continue
-    return total
 
 
 def write_jsonl(table: pa.Table, folder: Path, files: int = 8, limit_mb: float | None = None) -> float:

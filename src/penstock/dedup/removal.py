@@ -63,9 +63,10 @@ class RemoveByColumn(ProcessingStage[DocumentBatch, DocumentBatch]):
 
     name = "remove_duplicates"
 
-    def __init__(self, removed_list: str, id_field: str) -> None:
+    def __init__(self, removed_list: str, id_field: str, *, drop_id_field: bool = False) -> None:
         self.removed_list = removed_list
         self.id_field = id_field
+        self.drop_id_field = drop_id_field
 
     def inputs(self) -> Spec:
         """Return the id column."""
@@ -82,7 +83,13 @@ class RemoveByColumn(ProcessingStage[DocumentBatch, DocumentBatch]):
         stays = ~is_among(self._ids(task.column(self.id_field), self._removed), self._removed)
         if task.source_rows is not None:
             self.record(Verdicts(self.name, task.source_rows, stays))
-        return task if stays.all() else task.select(np.flatnonzero(stays))
+        kept = task if stays.all() else task.select(np.flatnonzero(stays))
+        return self._without_ids(kept) if self.drop_id_field else kept
+
+    def _without_ids(self, task: DocumentBatch) -> DocumentBatch:
+        left = DocumentBatch(task.dataset_name, task.to_pyarrow().drop_columns([self.id_field]))
+        left.source_rows = task.source_rows
+        return left
 
     def _ids(self, column: pa.ChunkedArray, removed: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the ids, of the type those on the list have: "00123" is not 123."""
