@@ -14,14 +14,13 @@ import random
 import signal
 import sys
 import tempfile
-import threading
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import psutil
 import pyarrow as pa
+from tree_memory import TreeMemory
 
 from penstock import DocumentBatch, FileGroupTask, Pipeline, ProcessingStage, Resources, StreamingExecutor
 from penstock.core.sizes import human_bytes
@@ -100,25 +99,6 @@ def cpu_seconds() -> float:
     """Return the CPU time of the driver so far."""
     times = psutil.Process().cpu_times()
     return float(times.user + times.system)
-
-
-class TreeMemory(threading.Thread):
-    """Looks at the resident memory of the whole process tree, ten times a second."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self.samples: list[int] = []
-        self.stopped = threading.Event()
-
-    def run(self) -> None:
-        """Look until stopped."""
-        me = psutil.Process()
-        while not self.stopped.wait(0.1):
-            total = 0
-            for process in [me, *me.children(recursive=True)]:
-                with suppress(psutil.Error):
-                    total += process.memory_info().rss
-            self.samples.append(total)
 
 
 def hop() -> None:

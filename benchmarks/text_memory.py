@@ -3,7 +3,8 @@
     python benchmarks/text_memory.py [CORPUS] [--gigabytes 4] [--blocksize 64MB] [--stage length|filter|pandas] [--gzip]
 
 CORPUS is a JSONL or Parquet file with a column "text"; its documents are repeated up to the size asked for. Without one
-documents are made up. Flat means: the second half of the run needs no more than the first.
+documents are made up. The stage "filter" is the 28 filters of the English recipe. Flat means: the second half of the
+run needs no more than the first.
 """
 
 from __future__ import annotations
@@ -13,22 +14,22 @@ import json
 import random
 import subprocess
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 
 import numpy as np
-import psutil
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from text_filters import FILTERS
+from tree_memory import TreeMemory
 
+import penstock.text
 from penstock import DocumentBatch, Pipeline, StreamingExecutor, processing_stage
 from penstock.core.sizes import human_bytes
-from penstock.text import JsonlReader, JsonlWriter, ScoreFilter, WordCountFilter
+from penstock.text import JsonlReader, JsonlWriter, ScoreFilter
 
 
 @processing_stage(name="strip")
@@ -64,25 +65,6 @@ def make_input(path: Path, corpus: str | None, size: int) -> None:
             stream.write(block)
 
 
-class TreeMemory(threading.Thread):
-    """Looks at the resident memory of the whole process tree, ten times a second."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self.samples: list[int] = []
-        self.stopped = threading.Event()
-
-    def run(self) -> None:
-        """Look until stopped."""
-        me = psutil.Process()
-        while not self.stopped.wait(0.1):
-            total = 0
-            for process in [me, *me.children(recursive=True)]:
-                with suppress(psutil.Error):
-                    total += process.memory_info().rss
-            self.samples.append(total)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("corpus", nargs="?")
@@ -104,9 +86,8 @@ def main() -> None:
         if options.gzip:
             subprocess.run(["gzip", "-1", source], check=True)
             source = folder / "big.jsonl.gz"
-        middle = {"length": length, "filter": ScoreFilter(WordCountFilter(min_words=80)), "pandas": strip}[
-            options.stage
-        ]
+        filters = ScoreFilter([getattr(penstock.text, name)(**given) for _, name, given in FILTERS])
+        middle = {"length": length, "filter": filters, "pandas": strip}[options.stage]
         stages = [JsonlReader(source, blocksize=options.blocksize), middle, JsonlWriter(folder / "out")]
         memory = TreeMemory()
         memory.start()

@@ -77,7 +77,7 @@ def test_an_existing_output_is_refused_then_replaced_when_asked(tmp_path: Path) 
         (
             ["curate", "crawl", "clean", "--text-field", "body"],
             1,
-            "stage 'word_count': column 'body' is missing; the batch has",
+            "stage 'jsonl_reader_stage': column 'body' is missing; the batch has 'id', 'text', 'date'. Set text_field='text'",
         ),
         (["curate", "crawl", "crawl", "--overwrite"], 2, "give the output a folder of its own"),
         (["curate", "crawl", "clean", "--recipe", "english-wep"], 2, "Did you mean 'english-web'?"),

@@ -85,8 +85,8 @@ def test_documents_without_text_are_bad_where_text_is_asked_for(tmp_path: Path) 
     lines = [b'{"body": "x"}', b'{"text": "x"}', b'{"body": null}', b'{"body": 5}', b'{"body": ""}']
     (tmp_path / "a.jsonl").write_bytes(b"\n".join(lines))
     rows, rejections = read(tmp_path / "a.jsonl", text_field="body")
-    assert rows == [{"body": "x"}, {"body": ""}]
-    assert [rejection.position for rejection in rejections] == [2, 3, 4]
+    assert rows == [{"body": "x"}, {"body": None}, {"body": ""}]
+    assert [rejection.position for rejection in rejections] == [2, 4]
     assert {rejection.reason for rejection in rejections} == {"no text in its field 'body'"}
 
 

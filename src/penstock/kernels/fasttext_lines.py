@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
+
+from penstock.kernels.native import native
 
 _PRIME = np.uint32(16777619)
 _BASIS = np.uint32(2166136261)
@@ -18,9 +19,6 @@ _NEIGHBOUR = np.uint64(116049371)
 # What fastText adds before it takes a logarithm, and so to every probability.
 TINY = np.float32(1e-5)
 _BEFORE, _AFTER = np.uint8(ord("<")), np.uint8(ord(">"))
-
-
-native = nb.njit(nogil=True, cache=True)
 
 
 Bytes = npt.NDArray[np.uint8]

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from penstock.kernels import columns as c
 from penstock.kernels.characters import byte_counters, character_flags
+from penstock.kernels.native import is_compiled
 
 Numbers = npt.NDArray[np.int64]
 
@@ -92,6 +93,13 @@ class Features(Mapping[str, Numbers]):
 
     def __len__(self) -> int:
         return len(self._columns)
+
+
+def is_warm() -> bool:
+    """Tell whether the scan has been compiled on this machine."""
+    from penstock.kernels.text_scan import scan
+
+    return is_compiled(scan)
 
 
 def warm_up() -> None:

@@ -30,6 +30,13 @@ def native(function: F) -> F:
         _config.CACHE_DIR = before
 
 
+def is_compiled(function: Callable[..., Any]) -> bool:
+    """Tell whether there is machine code of a function already, in this process or on disk."""
+    dispatcher: Any = function
+    kept = Path(dispatcher.stats.cache_path or ".").glob(f"*{dispatcher.py_func.__qualname__}-*.nbi")
+    return bool(dispatcher.signatures) or any(kept)
+
+
 @cache
 def _cache_folder() -> str:
     """Return a folder named after the source of all kernels.

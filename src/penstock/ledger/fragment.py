@@ -91,34 +91,39 @@ def to_table(
     numbers = np.repeat(np.arange(len(fragments)), counts)
     dropped = np.concatenate([fragment.dropped for fragment in fragments])
     columns: dict[str, pa.Array] = {
-        BLOCK: pa.array([fragment.block for fragment in fragments], pa.string()).take(pa.array(numbers)),
-        ROW: pa.array(np.concatenate([fragment.rows for fragment in fragments])),
+        BLOCK: _texts([fragment.block for fragment in fragments]).take(_array(numbers)),
+        ROW: _array(np.concatenate([fragment.rows for fragment in fragments])),
         ID: _joined([fragment.ids for fragment in fragments], counts, pa.string()),
         BYTES: _joined([fragment.sizes for fragment in fragments], counts, pa.int64()),
-        DROPPED_BY: pa.array(labels, pa.string()).take(pa.array(dropped, mask=dropped < 0)),
+        DROPPED_BY: _texts(labels).take(_array(dropped, dropped < 0)),
     }
-    for number in range(len(fragments[0].asked)):
-        columns[f"{ASKED}{number}"] = pa.array(np.concatenate([fragment.asked[number] for fragment in fragments]))
-        columns[f"{FAILED}{number}"] = pa.array(np.concatenate([fragment.fails[number] for fragment in fragments]))
+    words = range(len(fragments[0].asked))
+    asked = [np.concatenate([fragment.asked[word] for fragment in fragments]) for word in words]
+    for word in words:
+        columns[f"{ASKED}{word}"] = _array(asked[word])
+        columns[f"{FAILED}{word}"] = _array(np.concatenate([fragment.fails[word] for fragment in fragments]))
     scored = {label for fragment in fragments for label in fragment.scores}
     for number, label in enumerate(rules):
         if label in scored:
             word, bit = divmod(number, RULES_PER_WORD)
-            silent = columns[f"{ASKED}{word}"].to_numpy() >> bit & 1 == 0
+            silent = asked[word] >> bit & 1 == 0
             given = [fragment.scores.get(label) for fragment in fragments]
             columns[SCORE + label] = _score_column(given, counts, silent)
     described = {
         "rules": {label: dict(parameters.get(label, {})) for label in rules},
         "blocks": {fragment.block: fragment.about for fragment in fragments},
     }
-    return pa.table(columns).replace_schema_metadata({METADATA: json.dumps(described, ensure_ascii=False)})
+    # A column in which nothing is null takes a quarter less time to write if that is known.
+    fields = [pa.field(name, values.type, nullable=values.null_count > 0) for name, values in columns.items()]
+    metadata = {METADATA: json.dumps(described, ensure_ascii=False)}
+    return pa.Table.from_arrays(list(columns.values()), schema=pa.schema(fields, metadata))
 
 
 def _joined(parts: Sequence[Any], counts: Sequence[int], kind: pa.DataType) -> pa.Array:
     """Put columns together, of which some blocks may have none."""
     return pa.concat_arrays(
         [
-            pa.array(part, kind) if part is not None else pa.nulls(count, kind)
+            pa.nulls(count, kind) if part is None else part if isinstance(part, pa.Array) else _array(part)
             for part, count in zip(parts, counts, strict=True)
         ]
     )
@@ -133,7 +138,22 @@ def _score_column(
             for part, count in zip(parts, counts, strict=True)
         ]
     )
-    return pa.array(values, mask=silent if silent.any() else None)
+    return _array(values, silent)
+
+
+def _array(values: npt.NDArray[Any], null: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+    """Return numbers as Arrow has them. Not pa.array: that imports pandas, which takes longer than all the rest."""
+    known = pa.py_buffer(np.packbits(~null, bitorder="little")) if null is not None and null.any() else None
+    content = pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [known, content])
+
+
+def _texts(values: Sequence[str]) -> pa.Array:
+    encoded = [value.encode() for value in values]
+    borders = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    return pa.Array.from_buffers(
+        pa.string(), len(encoded), [None, pa.py_buffer(borders), pa.py_buffer(b"".join(encoded))]
+    )
 
 
 def _bits(flags: Sequence[npt.NDArray[np.bool_]], count: int) -> npt.NDArray[np.int64]:

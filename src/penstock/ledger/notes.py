@@ -58,16 +58,16 @@ class Notes:
         records = []
         new = {label: parameters[label] for label in fragment.rules if label not in self._described}
         if new:
-            records.append(_PARAMETERS + json.dumps(new).encode())
-        records.append(fragment.name.encode() + _encoded(fragment))
+            records.append((_PARAMETERS, json.dumps(new).encode()))
+        records.append((fragment.name.encode(), _encoded(fragment)))
         if self._file is None and not self._open():
             # Nothing can be appended to an object in a store: each block is one.
             with atomic_write(f"{self._folder}/{fragment.name}{NOTES}", self._options, durable=False) as stream:
-                stream.write(b"".join(map(framed, records)))
+                stream.write(b"".join(framed(b"".join(parts)) for parts in records))
             return
         assert self._file is not None
-        for record in records:
-            self._file.append(record)
+        for parts in records:
+            self._file.append(*parts)
         self._described |= new.keys()
 
     def close(self) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from penstock.core.documents import DocumentBatch
 from penstock.core.stage import ProcessingStage, Spec
 from penstock.core.verdicts import Verdicts
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
-from penstock.kernels.features import warm_up
+from penstock.kernels.features import is_warm, warm_up
 from penstock.text.filters.document_filter import DocumentFilter, is_scanned
 from penstock.text.filters.rules import Judgement, Rows, Rule, judge
 
@@ -48,6 +50,11 @@ class RuleStage(ProcessingStage[DocumentBatch, DocumentBatch]):
     def outputs(self) -> Spec:
         """Return the score columns, where scores are kept."""
         return ["data"], [rule.score_field for rule in self.rules if rule.score_field is not None]
+
+    def before_run(self, *, resuming: bool) -> None:
+        """Say why a first run begins slowly."""
+        if any(is_scanned(rule.filter) for rule in self.rules):
+            _say_what_is_compiled()
 
     def setup_on_node(self, node_info: NodeInfo | None = None, worker_metadata: WorkerMetadata | None = None) -> None:
         """See that the models of the filters are there, and the scan is compiled: once, not by every worker."""
@@ -94,7 +101,7 @@ class RuleStage(ProcessingStage[DocumentBatch, DocumentBatch]):
             rule = judgement.rule
             all_of_them = len(judgement.rows) == batch.num_items
             rows = batch.source_rows if all_of_them else batch.source_rows[judgement.rows]
-            self.record(Verdicts(rule.name, rows, judgement.kept, numbers(judgement.scores), rule.filter.parameters()))
+            self.record(Verdicts(rule.name, rows, judgement.kept, numbers(judgement.scores), rule.parameters))
 
     def _named_rules(self) -> list[Rule]:
         """Return the rules; a single one under the name the user gave the stage with ``with_(name=…)``."""
@@ -138,6 +145,12 @@ def as_list(given: Any, stage: str) -> list[Any]:  # noqa: ANN401 - a filter, or
     if not filters:
         raise ValueError(f"{stage}: the list of filters is empty.")
     return filters
+
+
+@cache
+def _say_what_is_compiled() -> None:
+    if not is_warm():
+        print("Compiling the scan of the filters: a quarter of a minute, once on this machine.", file=sys.stderr)
 
 
 def _scores_of(judgement: Judgement, rows: Rows) -> pa.Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,11 @@ class Rule:
     invert: bool = False
     # False: only the score is wanted, every document passes.
     drops: bool = True
+
+    @cached_property
+    def parameters(self) -> dict[str, Any]:
+        """What the filter was made with."""
+        return self.filter.parameters()
 
 
 @dataclass

@@ -21,7 +21,7 @@ _LONGEST_EXCERPT = 2000
 # Past so many in one block each is described more briefly: a file of something else must not fill the memory.
 _MANY = 1000
 _WINDOW = 1 << 20
-_NEWLINE, _BACKSLASH, _OPEN, _CLOSE, _QUOTE, _U = b'\n\\{}"u'
+_NEWLINE, _BACKSLASH, _OPEN, _CLOSE, _QUOTE, _U, _N = b'\n\\{}"un'
 _decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_checked = msgspec.json.Decoder(dict[str, Any], float_hook=str).decode
 
@@ -48,10 +48,12 @@ class Scan:
     bad_lines: list[BadLine] = field(default_factory=list)
     # How many lines there are, blank ones too.
     lines: int = 0
+    # What those lines have that lack text.
+    names_without_text: list[str] = field(default_factory=list)
 
 
 def scan_lines(block: pa.Buffer, text_field: str | None = None) -> Scan:
-    """Find the documents in a block; blank lines are none. With a ``text_field`` each must have text there."""
+    """Find the documents in a block; blank lines are none. With a ``text_field`` each must have text there, or null."""
     data = np.frombuffer(block, np.uint8)
     starts, ends = _split(data)
     lines = len(starts)
@@ -61,6 +63,7 @@ def scan_lines(block: pa.Buffer, text_field: str | None = None) -> Scan:
     suspects = set(_lines_at(_half_characters(data), starts))
     view = memoryview(block)
     names: dict[str, None] = {}
+    without_text: dict[str, None] = {}
     bad: list[BadLine] = []
     bad_rows: list[int] = []
     for row, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
@@ -73,6 +76,7 @@ def scan_lines(block: pa.Buffer, text_field: str | None = None) -> Scan:
                 pass
             elif text_field is not None and not _is_text(document.get(text_field)):
                 reason = f"no text in its field '{text_field}'"
+                without_text.update(dict.fromkeys(document))
             else:
                 if row in suspects:
                     _decode_checked(line)
@@ -90,7 +94,7 @@ def scan_lines(block: pa.Buffer, text_field: str | None = None) -> Scan:
         bad.append(BadLine(int(numbers[row]), start, reason, shown.decode("utf-8", "backslashreplace")))
     if bad_rows:
         starts, ends = np.delete(starts, bad_rows), np.delete(ends, bad_rows)
-    return Scan(starts, ends, list(names), bad, lines)
+    return Scan(starts, ends, list(names), bad, lines, list(without_text))
 
 
 def _split(data: npt.NDArray[np.uint8]) -> tuple[Positions, Positions]:
@@ -164,7 +168,7 @@ def _lines_at(positions: Positions, starts: Positions) -> Iterator[int]:
 
 
 def _is_text(value: msgspec.Raw | None) -> bool:
-    return value is not None and memoryview(value)[0] == _QUOTE
+    return value is not None and memoryview(value)[0] in (_QUOTE, _N)
 
 
 def _reason(line: memoryview, error: msgspec.DecodeError) -> str:

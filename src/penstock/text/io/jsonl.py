@@ -110,6 +110,8 @@ class JsonlReaderStage(DocumentReaderStage):
             self._set_rest_aside(file, block, scan)
         seen_enough = (block.is_last and file.is_whole) or file.bad >= _ENOUGH_BAD_LINES
         if file.bad and not file.good and file.start == 0 and seen_enough:
+            if self.text_field is not None and scan.names_without_text:
+                raise MissingColumnError(self.name, self.text_field, scan.names_without_text, "text_field")
             raise InputError(_something_else(file, scan))
         for bad in scan.bad_lines:
             self._set_aside(file, bad.reason, file.line_number(bad), bad.excerpt, block.offset + bad.offset)

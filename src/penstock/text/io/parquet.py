@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from itertools import accumulate, groupby
+from pathlib import Path
 from typing import IO, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -41,6 +42,17 @@ class ParquetReaderStage(DocumentReaderStage):
 
     name = "parquet_reader_stage"
     known_read_kwargs: ClassVar[tuple[str, ...] | None] = None
+
+    def __init__(
+        self,
+        fields: Sequence[str] | None = None,
+        read_kwargs: dict[str, Any] | None = None,
+        text_field: str | None = None,
+        *,
+        rows_are_places: bool = False,
+    ) -> None:
+        super().__init__(fields, read_kwargs, rows_are_places=rows_are_places)
+        self.text_field = text_field
 
     def read_pieces(self, task: FileGroupTask, blocksize: int) -> Iterator[Piece]:
         """Read the rows of a task: in one piece if that fits into a block, otherwise in several."""
@@ -88,9 +100,9 @@ class ParquetReaderStage(DocumentReaderStage):
         with _naming(path):
             # Without pre_buffer: it would fetch every row group before the first is asked for.
             file = pq.ParquetFile(stream, **{"pre_buffer": False, **options})
-        for field in self.fields or ():
-            if field not in file.schema_arrow.names:
-                raise MissingColumnError(self.name, field, file.schema_arrow.names)
+        for field, parameter in [*((field, None) for field in self.fields or ()), (self.text_field, "text_field")]:
+            if field is not None and field not in file.schema_arrow.names:
+                raise MissingColumnError(self.name, field, file.schema_arrow.names, parameter)
         return file
 
     def _read_options(self) -> dict[str, Any]:
@@ -158,12 +170,27 @@ def _bytes_of(file: Any, groups: list[int], fields: list[str] | None) -> int:  #
 
 
 class ParquetReader(DocumentReader):
-    """Reads documents from Parquet files."""
+    """Reads documents from Parquet files; with a ``text_field`` every file must have that column."""
 
     name = "parquet_reader"
     default_extensions: ClassVar[tuple[str, ...]] = (".parquet",)
     reader_stage = ParquetReaderStage
     cut: ClassVar[str] = "row groups"
+
+    def __init__(
+        self,
+        file_paths: str | Path | Sequence[str | Path],
+        files_per_partition: int | None = None,
+        blocksize: int | str | None = None,
+        fields: Sequence[str] | None = None,
+        read_kwargs: dict[str, Any] | None = None,
+        task_type: str = "document",
+        file_extensions: Sequence[str] | None = None,
+        *,
+        text_field: str | None = None,
+    ) -> None:
+        super().__init__(file_paths, files_per_partition, blocksize, fields, read_kwargs, task_type, file_extensions)
+        self._reading = ParquetReaderStage(fields, read_kwargs, text_field)
 
 
 class ParquetWriter(DocumentWriter):
