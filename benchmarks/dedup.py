@@ -39,6 +39,57 @@ from penstock.kernels.shingles import Shingling
 PEER = Path(__file__).with_name("dedup_peer.py")
 
 
+class Watch:
+    """Seconds, processor seconds and memory of this process and all below it.
+
+    Processes that ended are counted by whoever waited for them. Some pools kill theirs and wait for nobody: so they are
+    also looked at now and then, and the larger figure counts.
+    """
+
+    def __enter__(self) -> Watch:
+        self._done = threading.Event()
+        self._seen: dict[tuple[int, float], float] = {}
+        self.peak = 0
+        self._look()
+        self.before, self._used, self._seen_before = self.peak, self._waited_for(), sum(self._seen.values())
+        self._start = time.perf_counter()
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.seconds = time.perf_counter() - self._start
+        self._done.set()
+        self._thread.join()
+        self._look()
+        self.cpu_seconds = max(self._waited_for() - self._used, sum(self._seen.values()) - self._seen_before)
+
+    def __str__(self) -> str:
+        return f"{self.seconds:.1f} s ({self.cpu_seconds:.1f} s of processors)"
+
+    def _watch(self) -> None:
+        while not self._done.wait(0.25):
+            self._look()
+
+    def _look(self) -> None:
+        total = 0
+        for process in _processes():
+            try:
+                self._seen[process.pid, process.create_time()] = sum(process.cpu_times()[:2])
+                total += process.memory_full_info().pss  # what processes share, as after a fork, counts once
+            except psutil.Error:  # gone meanwhile
+                continue
+        self.peak = max(self.peak, total)
+
+    def _waited_for(self) -> float:
+        return sum(sum(process.cpu_times()[:4]) for process in _processes())
+
+
+def _processes() -> list[psutil.Process]:
+    me = psutil.Process()
+    return [me, *me.children(recursive=True)]
+
+
 def write_jsonl(table: pa.Table, folder: Path, files: int = 8, limit_mb: float | None = None) -> float:
     """Write documents as JSON lines into some files of equal size; return megabytes of text."""
     folder.mkdir(parents=True)
@@ -62,15 +113,15 @@ def write_jsonl(table: pa.Table, folder: Path, files: int = 8, limit_mb: float |
     return written / 1e6
 
 
-def fuzzy(source: Path, work: Path, **settings: object) -> tuple[float, FuzzyDeduplicationWorkflow, dict[str, object]]:
-    """Run the fuzzy workflow with removal, and return the seconds it took."""
+def fuzzy(source: Path, work: Path, **settings: object) -> tuple[Watch, dict[str, object]]:
+    """Run the fuzzy workflow with removal, and return what it took and what it found."""
     workflow = FuzzyDeduplicationWorkflow(
         str(work / "cache"), str(work / "out"), str(source), perform_removal=True, show_progress=False,
         max_removed_share=1.0, **{"input_filetype": "jsonl", **settings},  # type: ignore[arg-type]
     )  # fmt: skip
-    start = time.perf_counter()
-    result = workflow.run(StreamingExecutor(show_progress=False))
-    return time.perf_counter() - start, workflow, result.metadata
+    with Watch() as watch:
+        result = workflow.run(StreamingExecutor(show_progress=False))
+    return watch, result.metadata
 
 
 def speed(data: Path, peer: str | None, peer_mb: float) -> None:
@@ -79,31 +130,32 @@ def speed(data: Path, peer: str | None, peer_mb: float) -> None:
         folder = Path(name)
         size = write_jsonl(table, folder / "in")
         same = {"word_ngrams": 5, "num_bands": 14, "minhashes_per_band": 8, "use_64_bit_hash": True}
-        for attempt in ("first run, kernels compiled", "second run"):
-            seconds, _, found = fuzzy(folder / "in", folder / attempt.split(",")[0].replace(" ", "-"), **same)
+        for attempt in ("first run, kernels compiled if need be", "second run"):
+            ours, found = fuzzy(folder / "in", folder / attempt.split(",")[0].replace(" ", "-"), **same)
             print(
-                f"ours, word 5-grams, 14 x 8, 64 bit ({attempt}): {size:.0f} MB in {seconds:.1f} s, "
-                f"{size / seconds:.1f} MB/s, {found['num_duplicates']:,} removed, each verified"
+                f"ours, word 5-grams, 14 x 8, 64 bit ({attempt}): {size:.0f} MB in {ours}, "
+                f"{size / ours.seconds:.1f} MB/s, {found['num_duplicates']:,} removed, each verified"
             )
-        ours = size / seconds
-        seconds, _, found = fuzzy(folder / "in", folder / "chars")
+        chars, found = fuzzy(folder / "in", folder / "chars")
         print(
-            f"ours, character 24-grams, 20 x 13, 32 bit: {size / seconds:.1f} MB/s, {found['num_duplicates']:,} removed"
+            f"ours, character 24-grams, 20 x 13, 32 bit: {chars}, {size / chars.seconds:.1f} MB/s, "
+            f"{found['num_duplicates']:,} removed"
         )
         if peer:
-            size = write_jsonl(table, folder / "peer-in", limit_mb=peer_mb)
-            start = time.perf_counter()
-            out = subprocess.run(
-                [peer, PEER, "minhash", folder / "peer-in", folder / "peer"], capture_output=True, text=True
-            )
-            seconds = time.perf_counter() - start
+            theirs_size = write_jsonl(table, folder / "peer-in", limit_mb=peer_mb)
+            with Watch() as theirs:
+                out = subprocess.run(
+                    [peer, PEER, "minhash", folder / "peer-in", folder / "peer"], capture_output=True, text=True
+                )
             if out.returncode:
                 raise SystemExit(out.stderr[-3000:])
             print(
-                f"datatrove MinHash, the same shingles and bands, 2 workers: {size:.0f} MB in {seconds:.1f} s, "
-                f"{size / seconds:.2f} MB/s; {out.stdout.strip()}"
+                f"datatrove MinHash, the same shingles and bands, 2 workers: {theirs_size:.0f} MB in {theirs}, "
+                f"{theirs_size / theirs.seconds:.2f} MB/s; {out.stdout.strip()}"
             )
-            print(f"ours / datatrove: {ours / (size / seconds):.0f} times")
+            wall = theirs.seconds / theirs_size / (ours.seconds / size)
+            cpu = theirs.cpu_seconds / theirs_size / (ours.cpu_seconds / size)
+            print(f"ours / datatrove, per MB: {wall:.0f} times by the clock, {cpu:.0f} times by processor seconds")
 
 
 def exact(data: Path, peer: str | None) -> None:
@@ -119,18 +171,22 @@ def exact(data: Path, peer: str | None) -> None:
             workflow = ExactDeduplicationWorkflow(
                 str(folder / f"out{attempt}"), str(folder / "in"), perform_removal=True, show_progress=False
             )
-            start = time.perf_counter()
-            found = workflow.run(StreamingExecutor(show_progress=False)).metadata
-            ours = time.perf_counter() - start
-            print(f"ours, exact: {size:.0f} MB in {ours:.2f} s, {found['num_duplicates']:,} removed")
+            with Watch() as ours:
+                found = workflow.run(StreamingExecutor(show_progress=False)).metadata
+            print(
+                f"ours, exact: {size:.0f} MB in {ours}, {found['num_duplicates']:,} removed, "
+                f"{ours.peak / 1e6:.0f} MB of memory"
+            )
             if peer:
-                start = time.perf_counter()
-                out = subprocess.run(
-                    [peer, PEER, "unique", folder / "in", folder / f"polars{attempt}.parquet"],
-                    capture_output=True, text=True, check=True,
-                )  # fmt: skip
-                theirs = time.perf_counter() - start
-                print(f"polars unique: {theirs:.2f} s; {out.stdout.strip()}; polars / ours: {theirs / ours:.2f}")
+                with Watch() as theirs:
+                    out = subprocess.run(
+                        [peer, PEER, "unique", folder / "in", folder / f"polars{attempt}.parquet"],
+                        capture_output=True, text=True, check=True,
+                    )  # fmt: skip
+                print(
+                    f"polars unique: {theirs}; {out.stdout.strip()}, {theirs.peak / 1e6:.0f} MB of memory; polars / "
+                    f"ours: {theirs.seconds / ours.seconds:.2f}"
+                )
 
 
 def quality(data: Path, documents: int, threshold: float) -> None:
@@ -191,11 +247,12 @@ def linear(data: Path) -> None:
         for megabytes in (20, 50, 100, 200, 400):
             folder = Path(name) / str(megabytes)
             size = write_jsonl(table, folder / "in", limit_mb=megabytes)
-            seconds, _, _ = fuzzy(folder / "in", folder)
+            watch, _ = fuzzy(folder / "in", folder)
             if megabytes > 20:  # the first one warms up
-                rates.append(seconds / size)
-                print(f"linear: {size:.0f} MB in {seconds:.1f} s, {1000 * seconds / size:.1f} ms/MB")
-    print(f"linear: slowest over fastest {max(rates) / min(rates):.2f}")
+                rates.append((watch.seconds / size, watch.cpu_seconds / size))
+                print(f"linear: {size:.0f} MB in {watch}, {1000 * watch.seconds / size:.1f} ms/MB")
+    for what, values in zip(("the clock", "processor seconds"), zip(*rates, strict=True), strict=True):
+        print(f"linear, by {what}: slowest over fastest {max(values) / min(values):.2f}")
 
 
 def memory(data: Path) -> None:
@@ -203,30 +260,18 @@ def memory(data: Path) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         size = write_jsonl(table, folder / "in")
-        for budget in (20_000_000, 400_000_000):
-            peak = [0]
-            done = threading.Event()
-            watcher = threading.Thread(target=_watch, args=(peak, done))
-            watcher.start()
-            seconds, _, found = fuzzy(folder / "in", folder / str(budget), memory_budget=budget, input_blocksize="4MB")
-            done.set()
-            watcher.join()
+        write_jsonl(table.slice(0, 10), folder / "tiny", files=1)
+        del table
+        watch, _ = fuzzy(folder / "tiny", folder / "nothing")
+        fixed = watch.peak - watch.before
+        print(f"memory: ten documents take {fixed / 1e6:.0f} MB: the interpreters of driver, fork server and workers")
+        for budget in (22_000_000, 400_000_000):
+            watch, found = fuzzy(folder / "in", folder / str(budget), memory_budget=budget)
             print(
                 f"memory: {size:.0f} MB with a budget of {budget / 1e6:.0f} MB ({size * 1e6 / budget:.0f} times): "
-                f"{seconds:.1f} s, {found['num_duplicates']:,} removed; all processes {peak[0] / 1e6:.0f} MB"
+                f"{watch}, {found['num_duplicates']:,} removed; "
+                f"{(watch.peak - watch.before - fixed) / 1e6:.0f} MB above that"
             )
-
-
-def _watch(peak: list[int], done: threading.Event) -> None:
-    me = psutil.Process()
-    while not done.wait(0.1):
-        total = 0
-        for process in [me, *me.children(recursive=True)]:
-            try:
-                total += process.memory_info().rss - process.memory_info().shared
-            except psutil.Error:
-                continue
-        peak[0] = max(peak[0], total)
 
 
 if __name__ == "__main__":

@@ -174,6 +174,17 @@ def test_siblings_do_not_count_each_others_stages() -> None:
     assert [[record.stage_name for record in task._stage_perf] for task in results] == [["Same", "Split", "Same"]] * 2
 
 
+def test_what_is_made_of_many_has_one_record_per_stage() -> None:
+    class Regroup(ProcessingStage[DocumentBatch, DocumentBatch]):
+        batch_size = 8
+
+        def process_batch(self, tasks: list[DocumentBatch]) -> list[DocumentBatch]:
+            return [DocumentBatch("d", task.data) for task in tasks[1:]]
+
+    results = run(Same(), Regroup(), Regroup(), initial_tasks=[make_batch(["a"]) for _ in range(8)])
+    assert [record.stage_name for record in results[0]._stage_perf] == ["Same", "Regroup", "Regroup"]
+
+
 def test_without_initial_tasks_a_run_begins_with_one_empty_task() -> None:
     [root] = root_tasks(None)
     assert (type(root), root.task_id, root.num_items) == (EmptyTask, "0", 0)

@@ -60,7 +60,7 @@ def test_every_record_arrives_once_where_its_like_are(
 
 def test_tables_are_read_by_partition(tmp_path: Path) -> None:
     path = str(tmp_path / "tables")
-    write_tables(path, [pa.table({"text": ["a", "b"]}), None, pa.table({"text": ["c"]})])
+    write_tables(path, [pa.table({"text": ["a", "b"]}), pa.table({"text": []}), pa.table({"text": ["c"]})])
     read = [[table["text"].to_pylist() for table in read_tables([path], number)] for number in range(3)]
     assert read == [[["a", "b"]], [], [["c"]]]
 

@@ -112,6 +112,16 @@ def test_the_result_is_the_same_to_the_bit_whatever_runs_it(tmp_path: Path, make
     assert contents(tmp_path / "three") == one
 
 
+@pytest.mark.ray
+@pytest.mark.usefixtures("on_ray")
+@pytest.mark.parametrize("make", [exact, fuzzy])
+def test_the_result_is_the_same_to_the_bit_on_a_cluster(tmp_path: Path, make: Callable[..., Any]) -> None:
+    write_corpus(tmp_path)
+    make(tmp_path, "one").run(quiet())
+    make(tmp_path, "two").run(StreamingExecutor(show_progress=False, backend="ray"))
+    assert contents(tmp_path / "two") == contents(tmp_path / "one")
+
+
 @FORMATS
 @pytest.mark.parametrize("make", [exact, fuzzy])
 def test_the_same_documents_go_whatever_the_blocks(
@@ -301,6 +311,26 @@ def test_removal_by_a_column_of_ids(tmp_path: Path, numbers: bool) -> None:
     write_parquet(tmp_path / "out/gone/b.parquet", [{"id": names[1]}])
     removal(tmp_path, "gone", id_field="id").run(quiet())
     assert ids(tmp_path / "clean") == sorted([names[0], names[2], names[4]])
+
+
+def test_removal_takes_what_scripts_say(tmp_path: Path) -> None:
+    for file in range(3):
+        write_jsonl(tmp_path / f"in/{file}.jsonl", [{"id": f"{file}{n}", "text": str(n)} for n in range(3)])
+    write_parquet(
+        tmp_path / "out/gone/a.parquet", [{"id": "01", "why": 1}, {"id": "12", "why": 1}, {"id": "02", "why": 2}]
+    )
+    removal(
+        tmp_path,
+        "gone",
+        id_field="id",
+        drop_id_field=True,
+        input_task_limit=2,
+        duplicate_id_read_kwargs={"columns": ["id"], "filters": [("why", "=", 1)]},
+    ).run(quiet())
+    lines = [line for path in sorted((tmp_path / "clean").glob("*.jsonl")) for line in path.read_text().splitlines()]
+    assert sorted(lines) == ['{"text":"0"}', '{"text":"0"}', '{"text":"1"}', '{"text":"2"}']
+    with pytest.raises(ValueError, match="output_fields has 'id'"):
+        removal(tmp_path, "gone", id_field="id", drop_id_field=True, output_fields=["id"])
 
 
 def test_removal_by_ids_of_another_type_or_column_is_refused(tmp_path: Path) -> None:

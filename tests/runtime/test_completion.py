@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock import Task
+from penstock.core.lineage import adopt_anew
 from penstock.core.rejection import Rejection
 from penstock.runtime.completion import Completion
 from penstock.testing import make_batch
@@ -28,6 +29,21 @@ def test_a_source_is_complete_when_its_last_descendant_is_through() -> None:
     completion.finish([right])
     assert [out.task_id for out in completion.take_complete()["s"].outputs] == ["l", "r"]
     assert completion.take_complete() == {}, "told once"
+
+
+def test_tasks_that_waited_for_all_sources_keep_all_of_them_open_and_hold_few_names() -> None:
+    completion = Completion()
+    sources = [task(f"s{number}", f"s{number}") for number in range(100)]
+    begun = [task("") for _ in range(100)]
+    completion.enter(sources)
+    adopt_anew("again", sources, begun)
+    completion.enter(begun)
+    completion.leave(sources)
+    assert sum(len(each._sources) for each in begun) < 200
+    completion.finish(begun[:99])
+    assert completion.take_complete() == {}
+    completion.finish(begun[99:])
+    assert len(completion.take_complete()) == 100
 
 
 def test_a_source_of_which_nothing_is_left_is_complete() -> None:

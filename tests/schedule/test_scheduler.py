@@ -278,6 +278,13 @@ def test_a_filter_that_lets_nothing_through_holds_nobody_back() -> None:
     assert trace.finished_at <= 1.3 * 600 * 0.5 / 15
 
 
+def test_what_lies_behind_a_barrier_claims_no_worker_before_it_is_reached() -> None:
+    specs = [PoolSpec("sign"), PoolSpec("all", Resources(cpus=0), barrier=True, workers=1), PoolSpec("compare")]
+    scheduler = Scheduler(specs, machine(2), PLENTY)
+    starts = of(StartWorker, scheduler.begin(0.0, sources(8)))
+    assert [start.pool for start in starts if isinstance(start, StartWorker)] == [0, 0], "nobody else could use them"
+
+
 def test_everything_in_front_of_a_barrier_may_go_to_disk() -> None:
     laws = [Law(constant(0.1), output_bytes=lambda order: 100), Law(constant(0.1))]
     specs = [PoolSpec("a"), PoolSpec("all", barrier=True)]

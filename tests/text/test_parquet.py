@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock import DocumentBatch, FileGroupTask, InlineExecutor, Pipeline, ProcessingStage, processing_stage
+from penstock.core.task import EmptyTask
 from penstock.errors import InputError, MissingColumnError
 from penstock.runtime.machine import this_machine
 from penstock.runtime.planning import plan_pipeline
@@ -164,3 +165,39 @@ def test_rows_filtered_by_a_stage_of_the_users_own_are_still_known(tmp_path: Pat
     stage = processing_stage(name="odd")(lambda task: DocumentBatch("d", task.to_pandas().query("id % 2 == 1")))
     [batch] = batches_of(ParquetReader(tmp_path), stage)
     assert batch.source_rows.tolist() == [1, 3, 5, 7, 9]
+
+
+def test_a_small_file_that_holds_much_text_is_cut_by_what_it_holds(tmp_path: Path) -> None:
+    # Compression makes a version of a page beside another nearly free: the size on disk says nothing.
+    table = pa.table({"text": [f"{number:6d}" + "word " * 200 for number in range(1000)]})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=100, compression="zstd", use_dictionary=False)
+    assert (tmp_path / "a.parquet").stat().st_size < 50_000
+    tasks: list[Any] = run_stage(ParquetReader(tmp_path, blocksize=250_000).decompose()[0], EmptyTask())
+    assert [task.reader_config["part"] for task in tasks] == [(0, 2), (2, 4), (4, 6), (6, 8), (8, 10)]
+    read = batches_of(ParquetReader(tmp_path, blocksize=250_000))
+    assert pa.concat_tables([task.to_pyarrow() for task in read]).equals(table)
+
+
+def test_files_too_small_to_matter_are_not_looked_into(tmp_path: Path) -> None:
+    for number in range(3):
+        make_groups(tmp_path / f"{number}.parquet", groups=2, rows=10)
+    files = ParquetReader(tmp_path, blocksize="1GB").decompose()[0].source_files()
+    assert files is not None
+    assert [file.pieces for file in files] == [(), (), ()]
+
+
+def test_files_read_together_fit_a_block_once_they_are_read(tmp_path: Path) -> None:
+    for number in range(4):
+        pq.write_table(pa.table({"text": ["word " * 20_000] * 2}), tmp_path / f"{number}.parquet", use_dictionary=False)
+    tasks = run_stage(ParquetReader(tmp_path, blocksize=450_000).decompose()[0], EmptyTask())
+    assert [len(task.data) for task in tasks] == [2, 2]
+
+
+def test_rows_that_share_one_value_are_read_in_pieces_too(tmp_path: Path) -> None:
+    # In the file the text is there once, and each row is a number that points to it: decompressed, a few bytes.
+    table = pa.table({"text": ["word " * 2000] * 5000})
+    pq.write_table(table, tmp_path / "a.parquet")
+    tasks = batches_of(ParquetReader(tmp_path, blocksize="5MB"))
+    assert len(tasks) == 5
+    assert max(task.num_bytes for task in tasks) < 15_000_000, "a batch of rows is the least that is read"
+    assert sum(task.num_items for task in tasks) == 5000

@@ -46,8 +46,9 @@ def command(
 ) -> None:
     """Say why a document was kept or dropped in RUN: every stage's score, threshold and verdict.
 
-    RUN is the output folder of a run. DOC_ID is what the id column says (id, url, …), or FILE:ROW, the row counted from
-    0 as documents were read. Without DOC_ID it shows what each stage dropped.
+    RUN is the output folder of a run, or of a deduplication. DOC_ID is what the id column says (id, url, …), or
+    FILE:ROW, the row counted from 0 as documents were read (after a deduplication of JSONL: the byte of its line).
+    Without DOC_ID it shows what each stage dropped.
 
     \b
     Examples:
@@ -65,7 +66,7 @@ def command(
         raise click.UsageError("DOC_ID, --dropped-by and --kept exclude each other. Give one.")
     if near is not None and dropped_by is None:
         raise click.UsageError("--near needs --dropped-by: it is measured from what that stage keeps.")
-    ledger = find_ledger(run)
+    ledger = find_ledger(_run_in(run))
     if document is not None:
         _show_document(ledger, document, chars, as_json=as_json)
     elif dropped_by is not None or kept:
@@ -75,6 +76,16 @@ def command(
         _show_samples(ledger, found, chars, as_json=as_json)
     else:
         _show_overview(ledger, as_json=as_json)
+
+
+def _run_in(folder: str) -> str:
+    """Return the output of the run in a folder: a deduplication writes documents into one of its own."""
+    from penstock.storage.filesystem import filesystem_of
+    from penstock.storage.run_folder import FOLDER_NAME
+
+    below = f"{folder.rstrip('/')}/deduplicated"
+    filesystem, name = filesystem_of(f"{below}/{FOLDER_NAME}")
+    return below if filesystem.exists(name) else folder
 
 
 def _show_document(ledger: Ledger, document: str, chars: int, *, as_json: bool) -> None:

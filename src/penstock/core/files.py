@@ -70,7 +70,7 @@ class SizedFile(NamedTuple):
     size: int
     # Where it lies below the path the user gave: the same wherever that is.
     name: str = ""
-    # Where it may be cut: the sizes of its row groups. Empty: anywhere, or nobody looked.
+    # Where it may be cut: the sizes of its row groups, decompressed. Empty: anywhere, or nobody looked.
     pieces: tuple[int, ...] = ()
     # The part meant: from the first up to the last byte, or row group. None: all of it.
     part: tuple[int, int] | None = None
@@ -83,6 +83,15 @@ class SizedFile(NamedTuple):
         'a.jsonl[0:100]'
         """
         return self.name if self.part is None else f"{self.name}[{self.part[0]}:{self.part[1]}]"
+
+    @property
+    def bytes_to_read(self) -> int:
+        """How much it is once it is read, as far as is known.
+
+        >>> SizedFile("a.parquet", 10, pieces=(60, 40)).bytes_to_read
+        100
+        """
+        return sum(self.pieces) or self.size
 
 
 def group_files(
@@ -103,13 +112,13 @@ def group_files(
     group_bytes = 0
     for file in files:
         full = limit is not None and len(group) >= limit
-        overflow = blocksize is not None and group_bytes + file.size > blocksize
+        overflow = blocksize is not None and group_bytes + file.bytes_to_read > blocksize
         alone = file.part is not None or (bool(group) and group[-1].part is not None)
         if group and (full or overflow or alone):
             yield group
             group, group_bytes = [], 0
         group.append(file)
-        group_bytes += file.size
+        group_bytes += file.bytes_to_read
     if group:
         yield group
 
@@ -131,12 +140,12 @@ def cut_by_bytes(file: SizedFile, blocksize: int) -> Iterator[SizedFile]:
 
 
 def cut_by_pieces(file: SizedFile, blocksize: int) -> Iterator[SizedFile]:
-    """Cut a file between its row groups, as many together as fit into a block.
+    """Cut a file between its row groups, as many together as fit into a block once they are read.
 
-    >>> [part.part for part in cut_by_pieces(SizedFile("a", 25, pieces=(4, 4, 9, 8)), 10)]
+    >>> [part.part for part in cut_by_pieces(SizedFile("a", 7, pieces=(4, 4, 9, 8)), 10)]
     [(0, 2), (2, 3), (3, 4)]
     """
-    if file.size <= blocksize or len(file.pieces) < 2:
+    if file.bytes_to_read <= blocksize or len(file.pieces) < 2:
         yield file
         return
     start = taken = 0

@@ -10,14 +10,14 @@ from math import ceil
 from typing import Any, ClassVar
 
 from penstock.core.executor import Executor
-from penstock.core.pipeline import Pipeline
 from penstock.core.sizes import human_bytes
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.core.workflow import WorkflowBase, WorkflowRunResult
+from penstock.dedup.ending import run_to_end, write_what_stays
 from penstock.dedup.exact import EXACT_RECORD, FindExactDuplicates, HashTexts
 from penstock.dedup.index import EXACT, AddToIndex, Index, PublishIndex
-from penstock.dedup.inputs import Extent, Input, writer
+from penstock.dedup.inputs import Extent, Input
 from penstock.dedup.keep import parse_keep
 from penstock.dedup.outcome import Conclude
 from penstock.dedup.phases import EachFile, Phase
@@ -72,7 +72,14 @@ class ExactDeduplicationWorkflow(WorkflowBase):
     ) -> None:
         self.output_path = output_path.rstrip("/")
         self.cache_path = (cache_path or f"{self.output_path}/_penstock/dedup").rstrip("/")
-        self.input = Input(input_path, input_filetype, input_blocksize, input_file_extensions, read_kwargs)
+        self.input = Input(
+            input_path,
+            input_filetype,
+            input_blocksize,
+            input_file_extensions,
+            read_kwargs,
+            memory_budget=memory_budget,
+        )
         self.write_kwargs = dict(write_kwargs or {})
         self.text_field = text_field
         self.normalize_text = normalize_text
@@ -110,6 +117,7 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         table.save(f"{self.output_path}/{self.kind}_id_generator.json")
         fields = [self.text_field, *([self.keep.column] if self.keep.column else [])]
         hashed, removed = f"{place.folder}/hashed", f"{place.folder}/removed.npy"
+        duplicates = f"{self.output_path}/{self.kind.title()}DuplicateIds"
         stages: list[ProcessingStage[Any, Any]] = [
             *source.stages(fields),
             HashTexts(
@@ -124,7 +132,7 @@ class ExactDeduplicationWorkflow(WorkflowBase):
             Phase("all_hashed", hashed, parts),
             FindExactDuplicates(f"{place.folder}/found", hashed, parts, index.runs(EXACT) if index else []),
             Phase("all_found", f"{place.folder}/found", 1),
-            Conclude(f"{self.output_path}/{self.kind.title()}DuplicateIds", removed, hashed, table),
+            Conclude(duplicates, removed, hashed, table),
         ]
         if index is not None:
             stages += [
@@ -134,25 +142,18 @@ class ExactDeduplicationWorkflow(WorkflowBase):
                 PublishIndex(index, generation, table),
             ]
         if self.perform_removal:
-            stages += [
-                *source.again("removal"),
-                RemoveDocuments(removed, table),
-                # Its own folder: what an earlier run with other parameters left there must not be taken for this one's.
-                writer(
-                    self.output_filetype,
-                    f"{self.output_path}/deduplicated",
-                    write_kwargs=self.write_kwargs,
-                    mode="overwrite",
-                ),
-            ]
-        tasks = Pipeline(f"{self.kind} deduplication", stages=stages).run(executor)
-        result = WorkflowRunResult(f"{self.kind}_deduplication")
-        result.add_pipeline_tasks(f"{self.kind}_deduplication", tasks)
-        result.extend_metadata(place.outcome())
-        result.add_metadata("total_time", time.monotonic() - started)
-        result.add_metadata("id_generator_path", f"{self.output_path}/{self.kind}_id_generator.json")
-        place.clear()
-        return result
+            decide = RemoveDocuments(removed, table, duplicates)
+            stages += write_what_stays(
+                "removal", source, decide, self.output_filetype, self.output_path, self.write_kwargs
+            )
+        return run_to_end(
+            f"{self.kind} deduplication",
+            stages,
+            executor,
+            place,
+            started,
+            lambda: {**place.outcome(), "id_generator_path": f"{self.output_path}/{self.kind}_id_generator.json"},
+        )
 
     def _index(self, extent: Extent) -> tuple[Index | None, str]:
         """Return what is known from earlier runs, without this one, and the name of what this one adds."""

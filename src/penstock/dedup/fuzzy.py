@@ -9,17 +9,17 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from penstock.core.executor import Executor
-from penstock.core.pipeline import Pipeline
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.core.workflow import WorkflowBase, WorkflowRunResult
 from penstock.dedup.arithmetic import Arithmetic
 from penstock.dedup.candidates import FindCandidates
 from penstock.dedup.components import ConnectCandidates
+from penstock.dedup.ending import run_to_end, write_what_stays
 from penstock.dedup.estimate import CompareSignatures, GatherSignatures
 from penstock.dedup.exact import FindExactDuplicates
 from penstock.dedup.index import BANDS, EXACT, SIGNATURES, AddToIndex, Index, PublishIndex
-from penstock.dedup.inputs import Extent, Input, writer
+from penstock.dedup.inputs import Extent, Input
 from penstock.dedup.keep import parse_keep
 from penstock.dedup.outcome import Conclude, ListTwins
 from penstock.dedup.phases import LISTING, EachFile, Phase
@@ -97,7 +97,14 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
             raise ValueError(f"bands_per_iteration={bands_per_iteration}; it is between 1 and num_bands={num_bands}.")
         self.cache_path = cache_path.rstrip("/")
         self.output_path = output_path.rstrip("/")
-        self.input = Input(input_path, input_filetype, input_blocksize, input_file_extensions, read_kwargs)
+        self.input = Input(
+            input_path,
+            input_filetype,
+            input_blocksize,
+            input_file_extensions,
+            read_kwargs,
+            memory_budget=memory_budget,
+        )
         self.write_kwargs = dict(write_kwargs or {})
         self.text_field = text_field
         self.perform_removal = perform_removal
@@ -135,14 +142,14 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
             print(arithmetic.describe(), file=sys.stderr)
         extent.table.save(f"{self.output_path}/fuzzy_id_generator.json")
         stages = self._stages(place.folder, arithmetic, table, source, index, generation)
-        tasks = Pipeline("fuzzy deduplication", stages=stages).run(executor)
-        result = WorkflowRunResult("fuzzy_deduplication")
-        result.add_pipeline_tasks("fuzzy_deduplication", tasks)
-        result.extend_metadata(place.outcome())
-        result.add_metadata("total_time", time.monotonic() - started)
-        result.add_metadata("id_generator_path", f"{self.output_path}/fuzzy_id_generator.json")
-        place.clear()
-        return result
+        return run_to_end(
+            "fuzzy deduplication",
+            stages,
+            executor,
+            place,
+            started,
+            lambda: {**place.outcome(), "id_generator_path": f"{self.output_path}/fuzzy_id_generator.json"},
+        )
 
     def _index(self, extent: Extent) -> tuple[Index | None, str]:
         """Return what is known from earlier runs, without this one, and the name of what this one adds."""
@@ -215,6 +222,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
     ) -> list[Stage]:
         signed, exact, found = f"{folder}/signed", f"{folder}/exact", f"{folder}/candidates"
         connected, compared, removed = f"{folder}/connected", f"{folder}/compared", f"{folder}/removed.npy"
+        duplicates = f"{self.output_path}/FuzzyDuplicateIds"
         banding, parts, text_parts = arithmetic.banding, arithmetic.partitions, arithmetic.text_partitions
         rounds = [round_name(bands) for bands in banding.rounds()]
         settings: dict[str, Any] = {"normalize_text": self.normalize_text, "keep": self.keep}
@@ -264,14 +272,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
             ]
         stages += [
             Phase("all_compared", compared, 1),
-            Conclude(
-                f"{self.output_path}/FuzzyDuplicateIds",
-                removed,
-                signed,
-                table,
-                self.max_removed_share,
-                f"{exact}/{LISTING}",
-            ),
+            Conclude(duplicates, removed, signed, table, self.max_removed_share, f"{exact}/{LISTING}"),
         ]
         if index is not None:
             stages += [
@@ -281,15 +282,8 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
                 PublishIndex(index, generation, table),
             ]
         if self.perform_removal:
-            stages += [
-                *source.again("removal"),
-                RemoveDocuments(removed, table),
-                # Its own folder: what an earlier run with other parameters left there must not be taken for this one's.
-                writer(
-                    self.output_filetype,
-                    f"{self.output_path}/deduplicated",
-                    write_kwargs=self.write_kwargs,
-                    mode="overwrite",
-                ),
-            ]
+            decide = RemoveDocuments(removed, table, duplicates)
+            stages += write_what_stays(
+                "removal", source, decide, self.output_filetype, self.output_path, self.write_kwargs
+            )
         return stages

@@ -14,6 +14,7 @@ from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.dedup.phases import Again
 from penstock.dedup.places import FileTable
+from penstock.dedup.workplace import memory_and_workers
 from penstock.storage.filesystem import open_input, open_stored
 from penstock.text.io.jsonl import JsonlReader, JsonlWriter
 from penstock.text.io.parquet import ParquetReader, ParquetWriter
@@ -54,6 +55,8 @@ class Input:
     file_extensions: Sequence[str] | None = None
     read_kwargs: dict[str, Any] | None = None
     files_per_partition: int | None = None
+    # Where nobody chose a block size, blocks are no larger than fits this.
+    memory_budget: int | str | None = None
 
     def __post_init__(self) -> None:
         """Refuse an unknown type at once."""
@@ -84,6 +87,9 @@ class Input:
         assert isinstance(partitioning, FilePartitioningStage)
         assert isinstance(reading, DocumentReaderStage)
         reading.rows_are_places = True
+        if self.memory_budget is not None:
+            budget, workers = memory_and_workers(self.memory_budget)
+            partitioning.memory_per_worker = budget / workers
         return partitioning, reading
 
     def again(self, name: str, fields: Sequence[str] | None = None) -> tuple[Again, Stage]:

@@ -12,13 +12,13 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from penstock.core.executor import Executor
-from penstock.core.pipeline import Pipeline
 from penstock.core.sizes import human_bytes
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.core.workflow import WorkflowBase, WorkflowRunResult
+from penstock.dedup.ending import run_to_end, write_what_stays
 from penstock.dedup.exact import EXACT_RECORD
-from penstock.dedup.inputs import Input, writer
+from penstock.dedup.inputs import Input
 from penstock.dedup.keep import parse_keep
 from penstock.dedup.lines import CutPassages, FindCommonPassages, HashPassages
 from penstock.dedup.passages import SEPARATORS
@@ -67,7 +67,9 @@ class LineDeduplicationWorkflow(WorkflowBase):
             raise ValueError(f"max_documents={max_documents}; a line may be in 1 document at least.")
         self.output_path = output_path.rstrip("/")
         self.cache_path = (cache_path or f"{self.output_path}/_penstock/dedup").rstrip("/")
-        self.input = Input(input_path, input_filetype, input_blocksize, read_kwargs=read_kwargs)
+        self.input = Input(
+            input_path, input_filetype, input_blocksize, read_kwargs=read_kwargs, memory_budget=memory_budget
+        )
         self.unit = unit
         self.max_documents = max_documents
         self.min_characters = min_characters
@@ -103,31 +105,25 @@ class LineDeduplicationWorkflow(WorkflowBase):
         remove_folder(receipts)  # all of them are written again, and those of other parameters are not ours
         table, fields = extent.table, [self.text_field, *([self.keep.column] if self.keep.column else [])]
         table.save(f"{self.output_path}/{self.unit}_id_generator.json")
+        cut = CutPassages(
+            common, receipts, table, parts, self.text_field, self.unit, self.min_characters, within=self.within
+        )
         stages: list[ProcessingStage[Any, Any]] = [
             *source.stages(fields),
             HashPassages(hashed, table, parts, self.text_field, self.unit, self.min_characters, self.keep),
             Phase("all_hashed", hashed, parts),
             FindCommonPassages(common, self.max_documents),
             Phase("all_counted", common, 1),
-            *source.again("cut"),
-            CutPassages(
-                common, receipts, table, parts, self.text_field, self.unit, self.min_characters, within=self.within
-            ),
-            writer(
-                self.output_filetype,
-                f"{self.output_path}/deduplicated",
-                write_kwargs=self.write_kwargs,
-                mode="overwrite",
-            ),
+            *write_what_stays("cut", source, cut, self.output_filetype, self.output_path, self.write_kwargs),
         ]
-        tasks = Pipeline(f"{self.unit} deduplication", stages=stages).run(executor)
-        result = WorkflowRunResult(f"{self.unit}_deduplication")
-        result.add_pipeline_tasks(f"{self.unit}_deduplication", tasks)
-        result.add_metadata("total_time", time.monotonic() - started)
-        result.add_metadata("receipts_path", receipts)
-        result.add_metadata("num_cut", _rows_in(receipts))
-        place.clear()
-        return result
+        return run_to_end(
+            f"{self.unit} deduplication",
+            stages,
+            executor,
+            place,
+            started,
+            lambda: {"receipts_path": receipts, "num_cut": _rows_in(receipts)},
+        )
 
     def _parameters(self) -> dict[str, Any]:
         return {

@@ -12,6 +12,7 @@ from penstock.core.stage import ProcessingStage
 from penstock.dedup.arrays import save_array
 from penstock.dedup.phases import LISTING, files_of, listed
 from penstock.dedup.places import FileTable
+from penstock.dedup.removal import similarities_beside
 from penstock.dedup.removed import Removed, joined, read_removed, rows_of, write_removed
 from penstock.dedup.workplace import OUTCOME
 from penstock.errors import PenstockError
@@ -79,6 +80,7 @@ class Conclude(ProcessingStage[FileGroupTask, FileGroupTask]):
             write_removed(parts[-1], part, (self.table.names_of(part.documents), self.table.names_of(part.kept)))
         # The table can be looked at when this raises; what is removed is only what is on the list.
         documents = self._look_at_sources(removed)
+        save_array(similarities_beside(self.removed_list), removed.similarities)
         save_array(self.removed_list, removed.documents)
         write_outcome(
             self.removed_list,

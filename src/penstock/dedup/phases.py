@@ -19,6 +19,8 @@ from penstock.storage.filesystem import filesystem_of, open_stored
 LISTING = "files.json"
 # All there are: a phase begins when the one before it has ended.
 _ALL = 1_000_000_000
+# Writing a list down takes no time, and whoever has done it must not stand in the way of those who work on it.
+_NOTHING = Resources(cpus=0.0)
 
 
 @dataclass(repr=False)
@@ -43,7 +45,7 @@ class Phase(ProcessingStage[Task[Any], FileGroupTask]):
 
     is_barrier = True
     batch_size = _ALL
-    resources = Resources(cpus=0.5)
+    resources = _NOTHING
 
     def __init__(self, name: str, folder: str, partitions: int) -> None:
         self.name = name
@@ -71,7 +73,7 @@ class Again(ProcessingStage[Task[Any], FileGroupTask]):
     is_barrier = True
     begins_anew = True
     batch_size = _ALL
-    resources = Resources(cpus=0.5)
+    resources = _NOTHING
 
     def __init__(self, name: str, partitioning: ProcessingStage[EmptyTask, FileGroupTask]) -> None:
         self.name = name
@@ -98,7 +100,7 @@ class Again(ProcessingStage[Task[Any], FileGroupTask]):
 class EachFile(ProcessingStage[FileGroupTask, FileGroupTask]):
     """Makes a task of every file that an earlier phase wrote, and of some others."""
 
-    resources = Resources(cpus=0.5)
+    resources = _NOTHING
 
     def __init__(self, name: str, folder: str, others: Sequence[str] = (), below: str = "") -> None:
         self.name = name

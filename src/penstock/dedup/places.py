@@ -54,13 +54,13 @@ class FileTable:
             stream.write(json.dumps({"place_bits": PLACE_BITS, "files": files}, indent=1).encode())
 
     @classmethod
-    def load(cls, path: str, files: Sequence[SizedFile]) -> FileTable:
+    def load(cls, path: str, files: Sequence[SizedFile], storage_options: dict[str, Any] | None = None) -> FileTable:
         """Read a table, and find its files among those there are now: where they were, or under the same names.
 
         A name is what a file is called from the folder down that was read, with that folder or, if it was renamed,
         without.
         """
-        with open_stored(path) as stream:
+        with open_stored(path, storage_options) as stream:
             known = json.loads(stream.read())["files"]
         there = {file.path for file in files}
         named, inside = _by_name(files, lambda name: name), _by_name(files, _below_first_folder)

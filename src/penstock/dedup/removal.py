@@ -19,26 +19,43 @@ from penstock.errors import InputError
 
 
 class RemoveDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Drops the documents of a list; everything else goes through untouched."""
+    """Drops the documents of a list; everything else goes through untouched.
+
+    ``duplicates`` names the table that says which of them goes for which, for whoever asks later. Then each is recorded
+    with its similarity to that one, which is looked up beside the list.
+    """
 
     name = "remove_duplicates"
 
-    def __init__(self, removed_list: str, table: FileTable) -> None:
+    def __init__(self, removed_list: str, table: FileTable, duplicates: str | None = None) -> None:
         self.removed_list = removed_list
         self.table = table
+        self.duplicates = duplicates
 
     def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
         """Forget what an earlier run looked at."""
         self._removed: Ids | None = None
+        self._known: npt.NDArray[np.float64] | None = None
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
         """Drop what is on the list."""
         if self._removed is None:
             self._removed = load_array(self.removed_list)
-        stays = ~is_among(self.table.ids(task), self._removed)
+        ids = self.table.ids(task)
+        goes = is_among(ids, self._removed)
         assert task.source_rows is not None
-        self.record(Verdicts(self.name, task.source_rows, stays))
-        return task if stays.all() else task.select(np.flatnonzero(stays))
+        self.record(Verdicts(self.name, task.source_rows, ~goes, self._similarities(ids, goes, self._removed)))
+        return task if not goes.any() else task.select(np.flatnonzero(~goes))
+
+    def _similarities(self, ids: Ids, goes: npt.NDArray[np.bool_], removed: Ids) -> npt.NDArray[np.float64] | None:
+        """Return how similar those that go are to those they go for; a document that stays has no score."""
+        if self.duplicates is None:
+            return None
+        if self._known is None:
+            self._known = load_array(similarities_beside(self.removed_list))
+        scores = np.full(len(ids), np.nan)
+        scores[goes] = self._known[np.searchsorted(removed, ids[goes])]
+        return scores
 
 
 class RemoveByColumn(ProcessingStage[DocumentBatch, DocumentBatch]):
@@ -46,9 +63,10 @@ class RemoveByColumn(ProcessingStage[DocumentBatch, DocumentBatch]):
 
     name = "remove_duplicates"
 
-    def __init__(self, removed_list: str, id_field: str) -> None:
+    def __init__(self, removed_list: str, id_field: str, *, drop_id_field: bool = False) -> None:
         self.removed_list = removed_list
         self.id_field = id_field
+        self.drop_id_field = drop_id_field
 
     def inputs(self) -> Spec:
         """Return the id column."""
@@ -65,7 +83,13 @@ class RemoveByColumn(ProcessingStage[DocumentBatch, DocumentBatch]):
         stays = ~is_among(self._ids(task.column(self.id_field), self._removed), self._removed)
         if task.source_rows is not None:
             self.record(Verdicts(self.name, task.source_rows, stays))
-        return task if stays.all() else task.select(np.flatnonzero(stays))
+        kept = task if stays.all() else task.select(np.flatnonzero(stays))
+        return self._without_ids(kept) if self.drop_id_field else kept
+
+    def _without_ids(self, task: DocumentBatch) -> DocumentBatch:
+        left = DocumentBatch(task.dataset_name, task.to_pyarrow().drop_columns([self.id_field]))
+        left.source_rows = task.source_rows
+        return left
 
     def _ids(self, column: pa.ChunkedArray, removed: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the ids, of the type those on the list have: "00123" is not 123."""
@@ -78,6 +102,11 @@ class RemoveByColumn(ProcessingStage[DocumentBatch, DocumentBatch]):
         # A document without an id is on no list.
         ids: npt.NDArray[Any] = pc.fill_null(column, -1 if are_numbers else "").to_numpy(zero_copy_only=False)
         return ids if are_numbers else ids.astype(np.str_)
+
+
+def similarities_beside(removed_list: str) -> str:
+    """Return where the similarities of the documents on a list are."""
+    return f"{removed_list.removesuffix('.npy')}.similarities.npy"
 
 
 def is_among(ids: npt.NDArray[Any], sorted_ids: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:

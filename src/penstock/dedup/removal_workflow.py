@@ -27,12 +27,14 @@ class TextDuplicatesRemovalWorkflow(WorkflowBase):
     """Removes documents by id from the data they were found in.
 
     With ``id_generator_path`` (the JSON file a deduplication wrote) documents are known by their places, so it does not
-    matter in what blocks, groups or order they are read now. Without, ``id_field`` names the column with their ids.
+    matter in what blocks, groups or order they are read now. Without, ``id_field`` names the column with their ids;
+    ``drop_id_field`` leaves it out of the output. ``input_task_limit`` stops after so many groups of files, to try it
+    out. ``duplicate_id_read_kwargs`` are those of ``pyarrow.parquet.read_table``, and ``storage_options``.
     """
 
     def __init__(
         self,
-        input_path: str | Sequence[str],
+        input_path: str | Sequence[str] | None,
         ids_to_remove_path: str,
         output_path: str,
         input_filetype: str = "parquet",
@@ -41,27 +43,39 @@ class TextDuplicatesRemovalWorkflow(WorkflowBase):
         input_files_per_partition: int | None = None,
         input_blocksize: int | str | None = None,
         input_file_extensions: Sequence[str] | None = None,
+        input_task_limit: int | None = None,
         input_kwargs: dict[str, Any] | None = None,
         duplicate_id_field: str | None = None,
+        duplicate_id_read_kwargs: dict[str, Any] | None = None,
         id_generator_path: str | None = None,
+        id_generator_storage_options: dict[str, Any] | None = None,
+        output_file_extension: str | None = None,
         output_filetype: str | None = None,
         output_kwargs: dict[str, Any] | None = None,
         output_fields: Sequence[str] | None = None,
         output_mode: str | None = None,
+        drop_id_field: bool = False,
     ) -> None:
+        if drop_id_field and id_field in (output_fields or ()):
+            raise ValueError(f"drop_id_field=True, but output_fields has '{id_field}'. Leave it out of one of them.")
         self.input = Input(
             input_path, input_filetype, input_blocksize, input_file_extensions, input_kwargs, input_files_per_partition
         )
+        self.input_task_limit = input_task_limit
         self.ids_to_remove_path = ids_to_remove_path
         self.output_path = output_path.rstrip("/")
         self.input_fields = input_fields
         self.id_field = id_field
         self.duplicate_id_field = duplicate_id_field
+        self.duplicate_id_read_kwargs = dict(duplicate_id_read_kwargs or {})
         self.id_generator_path = id_generator_path
+        self.id_generator_storage_options = id_generator_storage_options
+        self.output_file_extension = output_file_extension
         self.output_filetype = output_filetype or input_filetype
         self.output_kwargs = dict(output_kwargs or {})
         self.output_fields = output_fields
         self.output_mode = output_mode or "ignore"
+        self.drop_id_field = drop_id_field
 
     def run(
         self, executor: Executor | None = None, initial_tasks: Sequence[Task[Any]] | None = None
@@ -70,15 +84,18 @@ class TextDuplicatesRemovalWorkflow(WorkflowBase):
         started = time.monotonic()
         place = Workplace(f"{self.output_path}/_penstock/removal", {"ids": self.ids_to_remove_path})
         removed = f"{place.folder}/removed.npy"
-        source = self.input.or_tasks(initial_tasks, type(self).__name__)
+        first_tasks = initial_tasks[: self.input_task_limit] if initial_tasks is not None else None
+        source = self.input.or_tasks(first_tasks, type(self).__name__)
         listing, reading = source.stages(self.input_fields)
         ids = self._ids()
         save_array(removed, ids)
         remove: RemoveDocuments | RemoveByColumn
         if self.id_generator_path is not None:
-            remove = RemoveDocuments(removed, FileTable.load(self.id_generator_path, listing.source_files()))
+            table = FileTable.load(self.id_generator_path, listing.source_files(), self.id_generator_storage_options)
+            remove = RemoveDocuments(removed, table)
         else:
-            remove = RemoveByColumn(removed, self.id_field)
+            remove = RemoveByColumn(removed, self.id_field, drop_id_field=self.drop_id_field)
+        listing.limit = self.input_task_limit if initial_tasks is None else None
         stages = [
             listing,
             reading,
@@ -89,6 +106,7 @@ class TextDuplicatesRemovalWorkflow(WorkflowBase):
                 write_kwargs=self.output_kwargs,
                 fields=self.output_fields,
                 mode=self.output_mode,
+                file_extension=self.output_file_extension,
             ),
         ]
         tasks = Pipeline("removal of duplicates", stages=stages).run(executor)
@@ -102,9 +120,11 @@ class TextDuplicatesRemovalWorkflow(WorkflowBase):
     def _ids(self) -> Any:  # noqa: ANN401 - numbers or texts, in an array
         """Read the ids to remove, in order, each once."""
         found = []
-        for file in list_files(self.ids_to_remove_path, (".parquet",)):
-            with open_stored(file.path) as stream:
-                table = pq.read_table(stream)
+        others = dict(self.duplicate_id_read_kwargs)
+        options = others.pop("storage_options", None)
+        for file in list_files(self.ids_to_remove_path, (".parquet",), options):
+            with open_stored(file.path, options) as stream:
+                table = pq.read_table(stream, **others)
             name = self.duplicate_id_field or next(n for n in table.column_names if n != KEPT_FIELD)
             if name not in table.column_names:
                 raise InputError(

@@ -6,7 +6,6 @@ Nothing passes through the driver, and nobody holds more than a partition.
 
 from __future__ import annotations
 
-import io
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -50,12 +49,12 @@ def read_span(paths: Iterable[str], partition: int, partitions: int, dtype: np.d
     return np.concatenate(parts) if parts else np.zeros(0, dtype=dtype)
 
 
-def write_tables(path: str, tables: Sequence[pa.Table | None]) -> None:
-    """Write one table per partition; None where there is nothing."""
-    parts = [_serialised(table) if table is not None else b"" for table in tables]
+def write_tables(path: str, tables: Sequence[pa.Table]) -> None:
+    """Write one table per partition."""
+    parts = [_serialised(table) if table.num_rows else pa.py_buffer(b"") for table in tables]
     with atomic_write(path) as stream:
         stream.write(_COUNT.pack(len(parts)))
-        stream.write(np.cumsum([0, *map(len, parts)], dtype=np.int64).tobytes())
+        stream.write(np.cumsum([0, *(part.size for part in parts)], dtype=np.int64).tobytes())
         for part in parts:
             stream.write(part)
 
@@ -68,11 +67,11 @@ def read_tables(paths: Iterable[str], partition: int) -> Iterator[pa.Table]:
                 yield reader.read_all()
 
 
-def _serialised(table: pa.Table) -> bytes:
-    buffer = io.BytesIO()
-    with pa.ipc.new_stream(buffer, table.schema) as writer:
+def _serialised(table: pa.Table) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    return buffer.getvalue()
+    return sink.getvalue()
 
 
 def _parts(paths: Iterable[str], partition: int) -> Iterator[bytes]:

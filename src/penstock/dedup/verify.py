@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -77,20 +78,23 @@ class GatherTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
         chosen = np.flatnonzero(documents[places] == ids)
         if not len(chosen):
             return nothing
-        column = task.column(self.text_field)
-        texts = texts_of(column, normalise=self.normalize_text)
         component = np.asarray(components[places[chosen]])
+        partition = partition_of_component(component, self.partitions)
+        order = np.argsort(partition, kind="stable")
+        component, partition = component[order], partition[order]
+        # Only their texts are taken out of their lines, and each is copied once.
+        candidates = task.select(chosen[order])
+        column = candidates.column(self.text_field)
         table = pa.table(
             {
                 "component": component,
-                "rank": self.keep.ranks(task, column)[chosen],
-                "document": ids[chosen],
-                "text": texts.take(pa.array(chosen)),
+                "rank": self.keep.ranks(candidates, column),
+                "document": ids[chosen[order]],
+                "text": texts_of(column, normalise=self.normalize_text),
             }
         )
-        partition = partition_of_component(component, self.partitions)
-        parts = [np.flatnonzero(partition == number) for number in range(self.partitions)]
-        write_tables(path, [table.take(pa.array(rows)) if len(rows) else None for rows in parts])
+        borders = np.searchsorted(partition, np.arange(self.partitions + 1)).tolist()
+        write_tables(path, [table.slice(start, stop - start) for start, stop in pairwise(borders)])
         return FileGroupTask(task.dataset_name, [path])
 
 

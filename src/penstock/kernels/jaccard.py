@@ -17,11 +17,13 @@ import numpy.typing as npt
 
 from penstock.kernels.native import native
 from penstock.kernels.polynomial import Bytes, Hashes
-from penstock.kernels.shingles import Scratch, Shingling, char_windows, word_windows
+from penstock.kernels.shingles import Scratch, Shingling, next_windows
 
 # An empty slot; a shingle whose hash says so counts as the next one.
 _NONE = np.uint32(0)
 _32 = np.uint64(32)
+# How far hashes are shifted of which all bits are wanted.
+_WHOLE = np.uint64(0)
 # A text of more bytes is sampled.
 LARGEST_COUNTED = 1 << 24
 # Bits of a hash that choose the sample: neither those of the slot, in tables of that size, nor those of the key.
@@ -110,6 +112,12 @@ def _most_shingles(data: Bytes, by_words: bool) -> int:
 
 
 @native
+def _key(value: np.uint64) -> np.uint32:
+    """Return what a slot holds of a hash."""
+    return max(np.uint32(value >> _32), np.uint32(1))
+
+
+@native
 def _find(slots: Slots, key: np.uint32, value: np.uint64) -> np.int64:
     """Return the slot of a shingle, or the empty one where it belongs."""
     last = slots.shape[0] - 1
@@ -125,16 +133,14 @@ def _fill(
     sample: np.uint64, slots: Slots,
 ) -> int:  # fmt: skip
     start, stop, held, found = 0, data.shape[0], 0, 0
-    shift = np.uint64(0)
     while start < stop:
-        if by_words:
-            count, start, held = word_windows(data, start, stop, width, held, words, shift, hashes)
-        else:
-            count, start = char_windows(data, start, stop, width, powers, prefixes, shift, hashes)
+        count, start, held = next_windows(
+            data, start, stop, width, by_words, held, powers, prefixes, words, _WHOLE, hashes
+        )
         for i in range(count):
             if hashes[i] & sample:
                 continue
-            key = max(np.uint32(hashes[i] >> _32), np.uint32(1))
+            key = _key(hashes[i])
             at = _find(slots, key, hashes[i])
             found += slots[at] == _NONE
             slots[at] = key
@@ -148,16 +154,14 @@ def _compare(
 ) -> tuple[int, int]:  # fmt: skip
     start, stop, held = 0, data.shape[0], 0
     common = only_here = 0
-    shift = np.uint64(0)
     while start < stop:
-        if by_words:
-            count, start, held = word_windows(data, start, stop, width, held, words, shift, hashes)
-        else:
-            count, start = char_windows(data, start, stop, width, powers, prefixes, shift, hashes)
+        count, start, held = next_windows(
+            data, start, stop, width, by_words, held, powers, prefixes, words, _WHOLE, hashes
+        )
         for i in range(count):
             if hashes[i] & sample:
                 continue
-            key = max(np.uint32(hashes[i] >> _32), np.uint32(1))
+            key = _key(hashes[i])
             at = _find(slots, key, hashes[i])
             if slots[at] == key:
                 common += marks[at] != visit

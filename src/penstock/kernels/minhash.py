@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from penstock.kernels.native import native
 from penstock.kernels.polynomial import Bytes, mix
-from penstock.kernels.shingles import Scratch, Shingling, char_windows, word_windows
+from penstock.kernels.shingles import Scratch, Shingling, next_windows
 from penstock.kernels.text_buffer import text_buffer
 
 # Of 32 or 64 bits, without a sign.
@@ -81,10 +81,9 @@ def _signatures(
         start, stop = offsets[row], offsets[row + 1]
         held = 0
         while start < stop:
-            if by_words:
-                count, start, held = word_windows(data, start, stop, width, held, words, shift, hashes)
-            else:
-                count, start = char_windows(data, start, stop, width, powers, prefixes, shift, hashes)
+            count, start, held = next_windows(
+                data, start, stop, width, by_words, held, powers, prefixes, words, shift, hashes
+            )
             _lower(hashes, count, a, b, signature[row])
             has_shingles[row] |= count > 0
 

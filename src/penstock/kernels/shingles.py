@@ -135,3 +135,15 @@ def word_windows(
                 words[k] = words[held - width + 1 + k]
             held = width - 1
     return count, i, held
+
+
+@native
+def next_windows(
+    data: Bytes, start: int, stop: int, width: int, by_words: bool, held: int, powers: Hashes, prefix: Hashes,
+    words: Hashes, shift: np.uint64, out: Hashes,
+) -> tuple[int, int, int]:  # fmt: skip
+    """Hash the windows of the next chunk, of whichever kind; return how many, where to go on, and words held."""
+    if by_words:
+        return word_windows(data, start, stop, width, held, words, shift, out)
+    count, start = char_windows(data, start, stop, width, powers, prefix, shift, out)
+    return count, start, held

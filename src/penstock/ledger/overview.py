@@ -8,6 +8,7 @@ import numpy as np
 
 from penstock.ledger.decisions import KEPT
 from penstock.ledger.reading import Ledger
+from penstock.ledger.repeated import only_looked_at
 
 
 @dataclass
@@ -36,8 +37,10 @@ def overview(ledger: Ledger) -> Overview:
     """Count what every stage did."""
     seen = Overview()
     totals: dict[str, StageTotals] = {}
+    looked_at = only_looked_at(ledger)
     for decisions in ledger.shards():
-        seen.documents += len(decisions)
+        counts = np.array([block not in looked_at for block in decisions.blocks], bool)
+        seen.documents += int(counts[decisions.block].sum())
         seen.kept += int(((decisions.dropped == KEPT) & ~decisions.remade()).sum())
         failing = np.zeros(len(decisions), np.int32)
         for rule in decisions.rules:

@@ -16,8 +16,10 @@ from penstock.errors import InputError
 from penstock.ledger.decisions import Decisions, Place, assemble
 from penstock.ledger.fragment import BLOCK, ID, ROW
 from penstock.ledger.reading import Ledger, Piece
+from penstock.ledger.repeated import only_looked_at
 from penstock.ledger.texts import is_called, rows_before
 from penstock.ledger.thresholds import shown_parameters
+from penstock.ledger.twins import Twin, find_twin
 
 _SHOWN_IDS = 3
 _COMPARED_IDS = 200_000
@@ -50,6 +52,8 @@ class Receipt:
     # Sentences on what cannot be known or was out of the ordinary.
     remarks: list[str]
     place: Place
+    # Of a duplicate the document that stays for it.
+    duplicate_of: Twin | None = None
 
 
 def find_document(ledger: Ledger, wanted: str) -> list[Place]:
@@ -57,7 +61,8 @@ def find_document(ledger: Ledger, wanted: str) -> list[Place]:
     places = list(dict.fromkeys([*_by_id(ledger, wanted), *_by_row(ledger, wanted)]))
     if not places:
         raise InputError(_not_found(ledger, wanted))
-    return places
+    looked_at = only_looked_at(ledger)
+    return [place for place in places if place.block not in looked_at]
 
 
 def receipt_of(ledger: Ledger, place: Place) -> Receipt:
@@ -75,6 +80,7 @@ def receipt_of(ledger: Ledger, place: Place) -> Receipt:
         if dropped_by is None and place.row in entry.get("rows", [place.row])
         for file in _resolved(ledger, entry["files"])
     ]
+    twin = find_twin(ledger, dropped_by, about, place) if dropped_by is not None else None
     return Receipt(
         id=decisions.ids()[int(at)].as_py(),
         files=list(about.get("files", [])),
@@ -84,8 +90,9 @@ def receipt_of(ledger: Ledger, place: Place) -> Receipt:
         dropped_by=dropped_by,
         written_to=written,
         lines=list(_lines(ledger, decisions, int(at), dropped_by, failed_at, about)),
-        remarks=list(_remarks(about, dropped_by, failed_at)),
+        remarks=list(_remarks(about, dropped_by, failed_at, twin)),
         place=place,
+        duplicate_of=twin,
     )
 
 
@@ -125,7 +132,9 @@ def _lines(
             yield Line(rule, None if np.isnan(score) else score, threshold, verdict)
 
 
-def _remarks(about: dict[str, Any], dropped_by: str | None, failed_at: str | None) -> Iterator[str]:
+def _remarks(about: dict[str, Any], dropped_by: str | None, failed_at: str | None, twin: Twin | None) -> Iterator[str]:
+    if twin is not None:
+        yield f"it is a duplicate of {twin}"
     if len(about.get("files", ())) > 1:
         yield f"the {len(about['files'])} files were read together; the row is counted through all of them"
     if failed_at is not None:

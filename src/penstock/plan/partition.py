@@ -18,7 +18,7 @@ def partition(
 
 
 def _partition_one(stage: ProcessingStage[Any, Any], files: Sequence[SizedFile]) -> SourcePartition:
-    group_bytes = [sum(file.size for file in group) for group in stage.partition_files(files)]
+    group_bytes = [sum(file.bytes_to_read for file in group) for group in stage.partition_files(files)]
     return SourcePartition(
         stage=stage.name,
         files=len(files),

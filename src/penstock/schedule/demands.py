@@ -42,9 +42,10 @@ def demands_of(
 ) -> list[Demand]:
     """Return the demands of all pools; ``insist`` on fixed numbers of workers, or take them as upper bounds."""
     demands = []
-    somewhere_upstream = False
+    somewhere_upstream = waits = False
     for pool, work in zip(pools, remaining_items(pools), strict=True):
-        waits = (pool.spec.barrier or settings.batch_mode) and somewhere_upstream
+        # Behind somebody who waits for all to arrive everybody waits, unless there is something to do already.
+        waits = (waits and not pool.items) or ((pool.spec.barrier or settings.batch_mode) and somewhere_upstream)
         somewhere_upstream = somewhere_upstream or pool.items > 0
         known = all(upstream.estimate.knows_fan_out for upstream in pools[: pool.index])
         if waits or (work == 0 and known) or not work:

@@ -50,8 +50,6 @@ _LOOK_AT_MEMORY_EVERY_S = 0.5
 _STOP_PATIENCE_S = 30.0
 # Signals that a process hardly ever sends itself: whoever did need not have meant the task.
 _SENT_BY_OTHERS = {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT}
-# Loaded once in the fork server, so that a new worker begins with them.
-_PRELOAD = ["penstock.backends.local.process", "pyarrow", "pyarrow.parquet", "penstock.text"]
 
 
 @dataclass
@@ -90,7 +88,7 @@ class LocalBackend:
         self._failure_folder = failure_folder
         self._ledger = ledger
         self._context: ForkServerContext = get_context("forkserver")
-        self._context.set_forkserver_preload(_PRELOAD)
+        self._context.set_forkserver_preload(["penstock.backends.local.preloaded"])
         self._chains = [pickled_chain(plan.pipeline, pool.steps) for pool in plan.pools]
         with _without_main():
             self.folders = RunFolders.make(self._context, spill_dir)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from itertools import accumulate
+from itertools import accumulate, groupby
 from pathlib import Path
-from typing import IO, Any, ClassVar
+from typing import IO, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +22,19 @@ from penstock.text.io.writer import DocumentWriter
 
 # What is given to the ParquetFile, not to its read method.
 _FILE_OPTIONS = ("memory_map", "buffer_size", "pre_buffer", "coerce_int96_timestamp_unit", "decryption_properties")
+# What is taken out of a file at a time: a block is put together from so many, so that none is much too large.
+_BATCHES_PER_BLOCK = 8
+_LARGEST_BATCH = 1024
 # A row group is what a reader takes at a time: no larger than this.
 _ROW_GROUP_BYTES = 128 << 20
+
+
+class _Rows(NamedTuple):
+    """Rows of one file of a task."""
+
+    file: int
+    numbers: npt.NDArray[np.int64]
+    batch: pa.RecordBatch
 
 
 class ParquetReaderStage(DocumentReaderStage):
@@ -50,38 +61,36 @@ class ParquetReaderStage(DocumentReaderStage):
             part = task.reader_config.get("part")
             groups = [list(range(*(part or (0, file.num_row_groups)))) for file in files]
             sizes = [_bytes_of(file, chosen, self.fields) for file, chosen in zip(files, groups, strict=True)]
-            if sum(sizes) <= blocksize:
-                table = self._together(task, files, groups)
-                if table.num_rows:
-                    rows_read = map(_rows_of, files, groups)
-                    where = np.concatenate([places(number, rows) for number, rows in enumerate(rows_read)])
-                    yield Piece(table, where, is_last=True)
-                return
-            for number, (path, file, chosen, size) in enumerate(zip(task.data, files, groups, sizes, strict=True)):
-                where, given = _rows_of(file, chosen), 0
-                rows = sum(file.metadata.row_group(group).num_rows for group in chosen)
-                batches = file.iter_batches(
-                    batch_size=max(1, rows * blocksize // max(size, 1)), row_groups=chosen, **self._read_options()
-                )
-                with _naming(path):
-                    for batch in batches:
-                        if batch.num_rows:
-                            here = where[given : given + batch.num_rows]
-                            given += batch.num_rows
-                            yield Piece(pa.Table.from_batches([batch]), places(number, here), is_last=False)
+            in_one = sum(sizes) <= blocksize
+            # Where many rows share a value, what is read is larger than its file says; a little more is no matter.
+            limit = 2 * blocksize if in_one else blocksize
+            held: list[_Rows] = []
+            held_bytes, is_last = 0, True
+            for rows in self._rows(task, files, groups, sizes, blocksize):
+                is_other_file = bool(held) and held[-1].file != rows.file and not in_one
+                if held and (held_bytes + rows.batch.nbytes > limit or is_other_file):
+                    held_bytes, is_last = 0, False
+                    yield _piece(task, held, is_last)
+                held.append(rows)
+                held_bytes += rows.batch.nbytes
+            if held:
+                yield _piece(task, held, is_last)
 
-    def _together(self, task: FileGroupTask, files: list[Any], groups: list[list[int]]) -> pa.Table:
-        tables = []
-        for path, file, chosen in zip(task.data, files, groups, strict=True):
+    def _rows(
+        self, task: FileGroupTask, files: list[Any], groups: list[list[int]], sizes: list[int], blocksize: int
+    ) -> Iterator[_Rows]:
+        """Read the files of a task one after the other, in small batches: their size is known once they are read."""
+        for number, (path, file, chosen, size) in enumerate(zip(task.data, files, groups, sizes, strict=True)):
+            where, given = _rows_of(file, chosen), 0
+            fitting = len(where) * blocksize // (_BATCHES_PER_BLOCK * max(size, 1))
+            batches = file.iter_batches(
+                batch_size=max(1, min(fitting, _LARGEST_BATCH)), row_groups=chosen, **self._read_options()
+            )
             with _naming(path):
-                tables.append(file.read_row_groups(chosen, **self._read_options()))
-        try:
-            return pa.concat_tables(agree_on_json(tables), promote_options="default")
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-            raise InputError(
-                f"{', '.join(task.data[:3])}: read together, but their columns differ in type: {error}. "
-                "Read them one by one (files_per_partition=1), or name the fields you need."
-            ) from error
+                for batch in batches:
+                    if batch.num_rows:
+                        yield _Rows(number, where[given : given + batch.num_rows], batch)
+                        given += batch.num_rows
 
     def _open(self, path: str, stack: ExitStack) -> Any:  # noqa: ANN401 - pyarrow has no types
         import pyarrow.parquet as pq
@@ -101,6 +110,28 @@ class ParquetReaderStage(DocumentReaderStage):
             key: value for key, value in self.read_kwargs.items() if key not in ("storage_options", *_FILE_OPTIONS)
         }
         return {"columns": self.fields, **other}
+
+
+def _piece(task: FileGroupTask, held: list[_Rows], is_last: bool) -> Piece:
+    """Put rows together and let go of them: nobody here may hold a block that has been given out."""
+    where = np.concatenate([places(rows.file, rows.numbers) for rows in held])
+    piece = Piece(_together(task, held), where, is_last)
+    held.clear()
+    return piece
+
+
+def _together(task: FileGroupTask, held: list[_Rows]) -> pa.Table:
+    tables = [
+        pa.Table.from_batches([rows.batch for rows in of_file])
+        for _, of_file in groupby(held, key=lambda rows: rows.file)
+    ]
+    try:
+        return pa.concat_tables(agree_on_json(tables), promote_options="default")
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise InputError(
+            f"{', '.join(task.data[:3])}: read together, but their columns differ in type: {error}. "
+            "Read them one by one (files_per_partition=1), or name the fields you need."
+        ) from error
 
 
 class _naming:  # noqa: N801 - reads as a word in a with statement

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,8 @@ class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
     """Lists files, folders, globs or URLs, and groups the files into tasks.
 
     ``files_per_partition`` counts files, ``blocksize`` bytes ("64MB"); give one of them, or none for a task per file.
-    ``cut`` says where a file larger than a block may be cut, for readers that know how to read a part: at "lines" or
-    between "row groups"; a compressed file is not.
+    ``cut`` says where a file larger than a block may be cut, for readers that can read a part: at "lines", where
+    a compressed file is not, or between "row groups", whose size is what they are when decompressed.
     """
 
     name = "file_partitioning"
@@ -60,6 +61,8 @@ class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
         self.storage_options = storage_options
         self.limit = limit
         self.cut = cut
+        # A bound of one's own on what a worker may hold, whatever the machine has.
+        self.memory_per_worker = inf
         self._default_blocksize = DEFAULT_BLOCKSIZE
 
     def process(self, task: EmptyTask) -> list[FileGroupTask]:
@@ -87,7 +90,7 @@ class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
             return files
         from penstock.text.io.row_groups import with_row_groups
 
-        return [with_row_groups(f, self.storage_options) if f.size > self._block else f for f in files]
+        return with_row_groups(files, self._block, self.storage_options)
 
     def partition_files(self, files: Sequence[SizedFile]) -> list[list[SizedFile]]:
         """Return the groups, of which ``limit`` keeps the first."""
@@ -99,7 +102,7 @@ class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
 
         A power of two, so that machines that differ a little cut alike and name their output alike.
         """
-        bound = memory_per_worker / _TIMES_HELD
+        bound = min(memory_per_worker, self.memory_per_worker) / _TIMES_HELD
         if memory_budget is not None:
             bound = min(bound, memory_budget / _TIMES_HELD)
         block = DEFAULT_BLOCKSIZE
