@@ -110,6 +110,7 @@ def hop() -> None:
         # Another declared need makes another pool, so every stage is a border.
         return [source, *(Pass(f"pass-{i}", cpus=0.25 if i % 2 else 0.2).with_(num_workers=1) for i in range(pools))]
 
+    timed(chain(1))  # what is loaded once per process is loaded now
     for kind, ledger in (("no receipts", False), ("with receipts", True)):
         before = cpu_seconds()
         short, _ = timed(chain(1), ledger=ledger)

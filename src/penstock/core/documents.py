@@ -6,7 +6,7 @@ import copy
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from penstock.core.alignment import align
 from penstock.core.json_column import decode_json_columns, encode_json_columns, is_json, json_field
@@ -68,6 +68,13 @@ class DocumentBatch(Task[Any]):
         if name == "data" and lazy is not None:
             return lazy.to_table()
         raise AttributeError(f"{type(self).__name__} has no attribute '{name}'")
+
+    def __copy__(self) -> Self:
+        """Copy the batch; what it does not know any more, the copy does not either."""
+        twin = super().__copy__()
+        if self._index is not None:
+            twin.__setstate__(self.__getstate__())
+        return twin
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave behind what is known by its place in memory."""

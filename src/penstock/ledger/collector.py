@@ -54,7 +54,7 @@ class Collector:
         self.orders = orders
         # Off while a part is only tried, to find out what makes a worker die.
         self.writes = True
-        self._blocks: dict[str, Block] = {}
+        self.blocks: dict[str, Block] = {}
         self._parameters: dict[str, dict[str, Any]] = {}
         self._notes = Notes(orders.folder, orders.storage_options)
         self._labels = [label for step in orders.steps for label in step]
@@ -63,27 +63,33 @@ class Collector:
 
     def forget(self) -> None:
         """Drop what was noted of work that did not come to its end."""
-        self._blocks.clear()
+        self.blocks.clear()
 
     def begin(self, number: int, tasks: Sequence[Task[Any]]) -> Passage:
         """Look at what a step is given, before the stage may change it."""
+        copies: list[Task[Any]] = []
+        documents: list[DocumentBatch] = []
         for task in tasks:
             if not holds_documents(task):
+                copies.append(copy.copy(task))
                 continue
             block = self.block_of(task)
             if block is None:
-                self.open_block(task, None)
+                if not is_known(task):
+                    self.open_block(task, None)
             elif number == 0 and has_rows(task):
                 block.extend(rows_of(task))  # another task of the same block, from an earlier pool
             elif not block.measured and (name := id_column(task, self.orders.id_fields)) is not None:
                 task.prepare([self.orders.text_field, name])
-        return Passage(self, number, [copy.copy(task) for task in tasks])
+            documents.append(copy.copy(task))
+            copies.append(documents[-1])
+        return Passage(self, number, copies, documents)
 
     def left_out(self, number: int, before: Sequence[Task[Any]], after: Sequence[Task[Any]]) -> None:
         """Note documents that are kept from a step because it dies of them."""
         remaining = {task.task_id: task for task in after}
         for task in before:
-            if holds_documents(task) and (block := self.block_of(task)) is not None and has_rows(task):
+            if holds_documents(task) and (block := self.opened(task)) is not None and has_rows(task):
                 block.measure(task, self.orders.id_fields, self.orders.text_field)
                 rest = remaining.get(task.task_id)
                 kept = rows_of(rest) if isinstance(rest, DocumentBatch) else _NO_ROWS
@@ -91,17 +97,17 @@ class Collector:
 
     def failed(self, number: int, task: Task[Any], position: int) -> None:
         """Note a document that a stage cannot process."""
-        if holds_documents(task) and (block := self.block_of(task)) is not None and has_rows(task):
+        if holds_documents(task) and (block := self.opened(task)) is not None and has_rows(task):
             self._note_failures(number, block, rows_of(task)[[position]])
 
     def write_complete(self) -> None:
         """Write the blocks of which nothing is on its way any more."""
-        for block in [block for block in self._blocks.values() if block.is_complete]:
+        for block in [block for block in self.blocks.values() if block.is_complete]:
             self._write(block)
 
     def write(self) -> None:
         """Write what is left: everything has come to its end."""
-        for block in list(self._blocks.values()):
+        for block in list(self.blocks.values()):
             self._write(block)
 
     def close(self) -> None:
@@ -110,7 +116,12 @@ class Collector:
 
     def block_of(self, task: Task[Any]) -> Block | None:
         """Return the block that the rows of a task count in."""
-        return self._blocks.get(task._metadata.get(BLOCK_KEY, ""))
+        return self.blocks.get(task._metadata.get(BLOCK_KEY, ""))
+
+    def opened(self, task: DocumentBatch) -> Block | None:
+        """Return the block of a task, opened if it is one from an earlier pool of which nobody here spoke so far."""
+        block = self.block_of(task)
+        return self.open_block(task, None) if block is None and is_known(task) else block
 
     def open_block(
         self, batch: DocumentBatch, source: Task[Any] | None, made_by: str = "", parent: str = "", read_by: str = ""
@@ -130,7 +141,7 @@ class Collector:
         if not is_new:
             block.is_new, block.measured = False, True
             block.identified = id_column(batch, self.orders.id_fields) is not None
-        self._blocks[block.id] = block
+        self.blocks[block.id] = block
         return block
 
     def _note_failures(self, number: int, block: Block, rows: Rows) -> None:
@@ -140,7 +151,7 @@ class Collector:
             block.drop(rows, (), self.steps[number][:1])
 
     def _write(self, block: Block) -> None:
-        del self._blocks[block.id]
+        del self.blocks[block.id]
         if not self.writes or not len(block.rows) or block.says_nothing:
             return
         fragment = block.to_fragment()
@@ -155,18 +166,27 @@ class Collector:
 class Passage:
     """One step at work on some tasks."""
 
-    def __init__(self, collector: Collector, number: int, given: list[Task[Any]]) -> None:
+    def __init__(
+        self, collector: Collector, number: int, given: list[Task[Any]], documents: list[DocumentBatch]
+    ) -> None:
         self._collector = collector
         self._number = number
         self._given = given
         self._labels = collector.orders.steps[number]
-        self._documents = [task for task in given if holds_documents(task)]
+        self._documents = documents
+        # Of blocks from an earlier pool nothing need be said as long as all that is given is handed on.
+        self._unopened = [task for task in documents if collector.block_of(task) is None]
+        self._handed_on: list[tuple[str, Rows]] = []
         self._survivors: dict[str, list[Rows]] = {}
         self._remade: set[str] = set()
         self._others: list[Task[Any]] = []
 
     def gave(self, outputs: Sequence[Task[Any]], verdicts: Sequence[Verdicts]) -> None:
         """Note what the step has made, all of it or a piece."""
+        if self._is_quiet(outputs, verdicts):
+            self._handed_on += [(task._metadata[BLOCK_KEY], rows_of(task)) for task in self._coming[: len(outputs)]]
+            return
+        self._open()
         for task in self._documents:
             if (block := self._collector.block_of(task)) is not None:
                 # Now, when the columns have been read for the stage's own sake.
@@ -187,6 +207,9 @@ class Passage:
 
     def end(self, stage: ProcessingStage[Any, Any]) -> None:
         """Note what became of the documents that did not come out."""
+        if self._unopened and len(self._handed_on) == len(self._documents):
+            return
+        self._open()
         for task in self._documents:
             block = self._collector.block_of(task)
             if block is None or not has_rows(task):
@@ -200,6 +223,34 @@ class Passage:
                 survivors = self._survivors.get(block.id, [])
                 block.drop(rows_of(task), survivors, self._collector.steps[self._number])
         self._collector.write_complete()
+
+    def _is_quiet(self, outputs: Sequence[Task[Any]], verdicts: Sequence[Verdicts]) -> bool:
+        """Tell whether every batch of an earlier pool comes out as it went in, and nobody has anything to say."""
+        if verdicts or len(self._unopened) != len(self._given):
+            return False
+        coming, id_fields = self._coming, self._collector.orders.id_fields
+        return len(outputs) <= len(coming) and all(
+            _is_same(task, output, id_fields) for task, output in zip(coming, outputs, strict=False)
+        )
+
+    @property
+    def _coming(self) -> list[DocumentBatch]:
+        """What has not been handed on yet."""
+        return self._unopened[len(self._handed_on) :]
+
+    def _open(self) -> None:
+        """Begin to keep account after all, of what has been handed on too."""
+        for task in self._unopened:
+            block = self._collector.opened(task)
+            if block is not None:
+                block.extend(rows_of(task))
+        self._unopened = []
+        is_last = self._number + 1 == len(self._collector.orders.steps)
+        for name, rows in self._handed_on:
+            self._survivors.setdefault(name, []).append(rows)
+            if is_last:
+                self._collector.blocks[name].leave(rows)
+        self._handed_on = []
 
     def _follow(self, output: DocumentBatch) -> Block:
         """Return the block of an output; one that cannot be followed begins a new one."""
@@ -243,6 +294,23 @@ class Passage:
         whole = task.num_items == block.alive
         written = {"files": files} if whole else {"files": files, "rows": rows_of(task).tolist()}
         block.about.setdefault("written", []).append(written)
+
+
+def is_known(task: DocumentBatch) -> bool:
+    """Tell whether an earlier pool has written of a batch."""
+    return BLOCK_KEY in task._metadata and has_rows(task)
+
+
+def _is_same(given: DocumentBatch, output: Task[Any], id_fields: Sequence[str]) -> bool:
+    """Tell whether a batch has come out with the rows it went in with, and nothing new to know it by."""
+    if not isinstance(output, DocumentBatch) or output.task_id != given.task_id or not is_known(output):
+        return False
+    before, after = rows_of(given), rows_of(output)
+    return (
+        output._metadata[BLOCK_KEY] == given._metadata[BLOCK_KEY]
+        and (before is after or np.array_equal(before, after))
+        and (given.get_columns() == output.get_columns() or id_column(given, id_fields) == id_column(output, id_fields))
+    )
 
 
 def _is_about(verdict: Verdicts, task: DocumentBatch) -> bool:
