@@ -103,7 +103,7 @@ def cpu_seconds() -> float:
 
 def hop() -> None:
     """Measure a small task's way from one process to the next: two chains that differ by some hops."""
-    tasks = [make_batch([f"document {i}"]) for i in range(2000)]
+    tasks = [make_batch([f"document {i}"]) for i in range(6000)]
     source = ListSource(tasks)
 
     def chain(pools: int) -> list[ProcessingStage]:  # type: ignore[type-arg]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from penstock.cli.options import checkpoint_option, debug_option, ledger_option, without_ledger
+from penstock.cli.options import checkpoint_option, debug_option, expect_workers, ledger_option, without_ledger
 from penstock.errors import InputError, PlanError
 
 DEFAULT_RECIPE = "english-web"
@@ -45,6 +45,7 @@ def command(
       penstock curate 's3://bucket/crawl/*.jsonl.gz' clean/ --text-field body
       penstock curate crawl/ clean/ --overwrite stages.1.filter_obj.min_words=80
     """
+    expect_workers()
     from penstock.recipe.recipe import load_recipe
 
     try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from penstock.cli.curate import detect_format
-from penstock.cli.options import debug_option
+from penstock.cli.options import debug_option, expect_workers
 from penstock.core.sizes import parse_bytes
 from penstock.errors import InputError, PlanError
 
@@ -91,6 +91,7 @@ def exact(**options: Any) -> None:  # noqa: ANN401 - those above
       penstock dedup exact 's3://bucket/crawl/*.jsonl.gz' unique/ --text-field body --normalize-text
       penstock dedup exact crawl/ unique/ --keep wiki/ --keep web/     prefer what is in wiki/
     """
+    expect_workers()
     from penstock.dedup import ExactDeduplicationWorkflow
 
     workflow = ExactDeduplicationWorkflow(**_settings(options))
@@ -144,6 +145,7 @@ def fuzzy(
       penstock dedup fuzzy crawl-2/ unique-2/ --index index/     what is new since crawl-1/ was added
       penstock dedup fuzzy crawl/ unique/ --word-ngrams 5 --bands 14 --hashes-per-band 8 --memory-budget 4GB
     """
+    expect_workers()
     from penstock.dedup import FuzzyDeduplicationWorkflow
 
     settings = _settings(options)
@@ -181,6 +183,7 @@ def urls(**options: Any) -> None:  # noqa: ANN401 - those above
       penstock dedup urls crawl/ unique/
       penstock dedup urls crawl/ unique/ --url-field source --keep best:crawl_date
     """
+    expect_workers()
     from penstock.dedup import UrlDeduplicationWorkflow
 
     workflow = UrlDeduplicationWorkflow(**_settings(options))
@@ -204,6 +207,7 @@ def lines(paragraphs: bool, max_documents: int, min_characters: int, across_only
       penstock dedup lines crawl/ clean/
       penstock dedup lines crawl/ clean/ --max-documents 100 --paragraphs
     """
+    expect_workers()
     from penstock.dedup import LineDeduplicationWorkflow
 
     workflow = LineDeduplicationWorkflow(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from penstock.cli.options import debug_option
+from penstock.cli.options import debug_option, expect_workers
 
 DEFAULT_FOLDER = "penstock-demo"
 
@@ -22,6 +22,7 @@ def command(folder: Path) -> None:
       penstock demo
       penstock demo /some/folder
     """
+    expect_workers()
     from penstock.cli.curate import DEFAULT_RECIPE
     from penstock.cli.sample_corpus import make_sample
     from penstock.recipe.recipe import load_recipe

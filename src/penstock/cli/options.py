@@ -76,3 +76,11 @@ def checkpoint_option(function: F) -> F:
         help="Remember there what is complete; the same command goes on where it stopped.",
     )
     return option(function)
+
+
+def expect_workers() -> None:
+    """Let what workers need be loaded while the command reads its recipe; on a cluster they are somewhere else."""
+    if "RAY_ADDRESS" not in os.environ:
+        from penstock.backends.local.fork_server import start_early
+
+        start_early()

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import click
 
-from penstock.cli.options import checkpoint_option, debug_option, ledger_option, recipe_arguments, without_ledger
+from penstock.cli.options import (
+    checkpoint_option,
+    debug_option,
+    expect_workers,
+    ledger_option,
+    recipe_arguments,
+    without_ledger,
+)
 
 
 @click.command("run")
@@ -26,6 +33,7 @@ def command(recipe: str, overrides: tuple[str, ...], checkpoint: str | None, no_
       penstock run recipe.yaml --checkpoint state/      go on where it stopped, if it did
       penstock run fuzzy-dedup input_path=crawl/ output_path=unique/
     """
+    expect_workers()
     from penstock.recipe.recipe import load_recipe
 
     loaded = load_recipe(recipe, overrides)

@@ -7,12 +7,11 @@ import selectors
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import ceil
-from multiprocessing import get_context
-from multiprocessing.context import ForkServerContext, ForkServerProcess
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,6 +19,7 @@ import psutil
 
 from penstock.backends.chain import ChainOrders
 from penstock.backends.local.folders import RunFolders
+from penstock.backends.local.fork_server import fork_server, without_main
 from penstock.backends.local.holdings import StoredTasks
 from penstock.backends.local.messages import FromWorker, Grant, Line, Ready, Run, SetupFailed, Stop, ToWorker
 from penstock.backends.local.process import WorkerOrders, worker_main
@@ -87,10 +87,9 @@ class LocalBackend:
         self._max_attempts = max_attempts
         self._failure_folder = failure_folder
         self._ledger = ledger
-        self._context: ForkServerContext = get_context("forkserver")
-        self._context.set_forkserver_preload(["penstock.backends.local.preloaded"])
+        self._context = fork_server()
         self._chains = [pickled_chain(plan.pipeline, pool.steps) for pool in plan.pools]
-        with _without_main():
+        with without_main():
             self.folders = RunFolders.make(self._context, spill_dir)
         self._workers: dict[str, LocalWorker] = {}
         self._stored = StoredTasks()
@@ -209,7 +208,7 @@ class LocalBackend:
         )
         ours, theirs = self._context.Pipe()
         process = self._context.Process(target=worker_main, args=(theirs, orders), name=f"penstock-{action.worker}")
-        with _without_main():
+        with without_main():
             process.start()
         theirs.close()
         worker = LocalWorker(action.worker, action.pool, process, Line(ours))
@@ -297,22 +296,6 @@ class LocalBackend:
         self._send(
             worker, Run(action.batch, places, action.credit, action.already, action.selections, action.probe, spill)
         )
-
-
-@contextmanager
-def _without_main() -> Iterator[None]:
-    """Start a process without running the user's script again in it.
-
-    The standard library imports the main module anew in every process it spawns, which would start the pipeline of a
-    script without an ``if __name__ == "__main__"`` once more. What workers need of it travels inside the pickle.
-    """
-    main = sys.modules["__main__"]
-    hidden: dict[str, Any] = {name: vars(main).pop(name) for name in ("__spec__", "__file__") if name in vars(main)}
-    main.__spec__ = None
-    try:
-        yield
-    finally:
-        vars(main).update(hidden)
 
 
 def _how_it_ended(exit_code: int | None) -> str:
