@@ -117,7 +117,7 @@ def search_on(run: Run, batch: Batch) -> None:
     probe = recovery.next_probe()
     if probe is not None:
         batch.selections = (*recovery.before, probe)
-        run.pools[batch.pool].retries.append(batch)
+        _queue_again(run, batch)
         return
     batch.recovery = None
     batch.attempts = 0
@@ -147,14 +147,14 @@ def _attempt_failed(run: Run, batch: Batch, death: Death) -> None:
         return
     batch.attempts += 1
     if batch.attempts < max_attempts:
-        pool.retries.append(batch)
+        _queue_again(run, batch)
         return
     at = death.step or 0
     earlier = [selection for selection in batch.selections if selection.step == at]
     rows = batch.rows_at[at] = max(batch.rows_at.get(at, 0), death.rows or batch.rows)
     if rows <= 1 or batch.fruitless_searches >= _MAX_FRUITLESS_SEARCHES:
         if batch.attempts < enough:
-            pool.retries.append(batch)
+            _queue_again(run, batch)
         else:
             _condemn(run, batch, death.reason)
         return
@@ -167,6 +167,18 @@ def _attempt_failed(run: Run, batch: Batch, death: Death) -> None:
         known=earlier[0].without if earlier else (),
     )
     search_on(run, batch)
+
+
+def _queue_again(run: Run, batch: Batch) -> None:
+    """Let a batch be tried again: in turn before and behind all others that wait for that.
+
+    Whoever kills workers may do it by a rhythm, and what is always second in a new worker would always be hit.
+    """
+    retries = run.pools[batch.pool].retries
+    if batch.unexplained_deaths % 2:
+        retries.appendleft(batch)
+    else:
+        retries.append(batch)
 
 
 def _condemn(run: Run, batch: Batch, error: str) -> None:
