@@ -175,7 +175,7 @@ def measure(options: argparse.Namespace, work: Path) -> None:
         mine, theirs = kept_ids(work / "ours"), kept_ids(work / "peer")
         print(f"    kept by us {len(mine)}, by them {len(theirs)}, by one only {len(mine ^ theirs)}")
     if options.datatrove_python:
-        script = work / "datatrove.py"
+        script = work / "peer_datatrove.py"  # not "datatrove": it would import itself
         script.write_text(_DATATROVE)
         request = [str(work / "once"), str(work / "datatrove"), FILES, CORES]
         [seconds] = run_peer(options.datatrove_python, script, request)

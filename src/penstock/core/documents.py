@@ -79,11 +79,19 @@ class DocumentBatch(Task[Any]):
     def __getstate__(self) -> dict[str, Any]:
         """Leave behind what is known by its place in memory."""
         state = {key: value for key, value in self.__dict__.items() if key != "_index"}
-        return {**state, "_lazy": None, "_source_rows": None} if self._rows_were_moved else state
+        if self._rows_were_moved:
+            return {**state, "_lazy": None, "_source_rows": None}
+        if self._source_rows is not None:
+            state["_source_rows"] = _shortened_rows(self._source_rows)
+        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Know the rows again, here or in another process."""
         self.__dict__.update(state)
+        if isinstance(self._source_rows, range):
+            import numpy as np
+
+            self.__dict__["_source_rows"] = np.arange(self._source_rows.start, self._source_rows.stop, dtype=np.int64)
         self._remember_rows()
 
     @property
@@ -246,6 +254,13 @@ class DocumentBatch(Task[Any]):
 
     def _remember_rows(self) -> None:
         self.__dict__["_index"] = self.data.index if not self._is_lazy and _is_pandas(self.data) else None
+
+
+def _shortened_rows(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | range:
+    """Return rows that follow one another as a range, which takes less room and time on the way."""
+    first, count = (int(rows[0]), len(rows)) if len(rows) else (0, 0)
+    follow = count and int(rows[-1]) - first + 1 == count and (count == 1 or bool((rows[1:] > rows[:-1]).all()))
+    return range(first, first + count) if follow or not count else rows
 
 
 def _shortened(value: Any) -> Any:  # noqa: ANN401 - a cell of a table
