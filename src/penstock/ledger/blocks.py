@@ -59,7 +59,7 @@ class Block:
         for rule in self.rules.values():
             rule.extend(count)
         if self.ids is not None:
-            self.ids = pa.concat_arrays([self.ids, pa.nulls(count, pa.string())])
+            self.ids = pa.concat_arrays([self.ids, pa.nulls(count, self.ids.type)])
 
     @property
     def is_complete(self) -> bool:
@@ -130,7 +130,9 @@ class Block:
         name = id_column(batch, id_fields) if self.ids is None and not self.identified else None
         if name is None or not batch.num_items:
             return
-        ids = batch.column(name).cast(pa.string()).combine_chunks()
+        column = batch.column(name)
+        is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+        ids = (column if is_text else column.cast(pa.string())).combine_chunks()
         if batch.num_items == len(self.rows) and rows_of(batch) is self.rows:
             self.ids = ids
             return
@@ -159,5 +161,7 @@ def _sizes(batch: DocumentBatch, text_field: str) -> npt.NDArray[np.int64] | Non
     texts = batch.column(text_field)
     if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
         return None
-    sizes: npt.NDArray[np.int64] = pc.fill_null(pc.binary_length(texts), 0).to_numpy().astype(np.int64)
+    lengths = pc.binary_length(texts)
+    lengths = pc.fill_null(lengths, 0) if lengths.null_count else lengths
+    sizes: npt.NDArray[np.int64] = lengths.to_numpy().astype(np.int64)
     return sizes

@@ -123,7 +123,7 @@ def _joined(parts: Sequence[Any], counts: Sequence[int], kind: pa.DataType) -> p
     """Put columns together, of which some blocks may have none."""
     return pa.concat_arrays(
         [
-            pa.nulls(count, kind) if part is None else part if isinstance(part, pa.Array) else _array(part)
+            pa.nulls(count, kind) if part is None else part.cast(kind) if isinstance(part, pa.Array) else _array(part)
             for part, count in zip(parts, counts, strict=True)
         ]
     )

@@ -174,9 +174,11 @@ def _decoded(body: bytes) -> Fragment:
 def _string_buffers(texts: pa.Array) -> tuple[bytes, bytes, bytes]:
     """Return which are not null, borders and characters: a list of texts would take longer than all the rest."""
     data, borders = text_buffer(texts)
-    known = np.packbits(texts.is_valid().to_numpy(zero_copy_only=False), bitorder="little").tobytes()
+    known = b""
+    if texts.null_count:
+        known = np.packbits(texts.is_valid().to_numpy(zero_copy_only=False), bitorder="little").tobytes()
     from_nought = (borders - borders[0]).astype(np.int32)
-    return known if texts.null_count else b"", from_nought.tobytes(), data[borders[0] : borders[-1]].tobytes()
+    return known, from_nought.tobytes(), data[borders[0] : borders[-1]].tobytes()
 
 
 def _strings(known: bytes, borders: bytes, characters: bytes) -> pa.Array:
