@@ -170,8 +170,7 @@ class DocumentBatch(Task[Any]):
         wanted = np.asarray(rows, dtype=np.int64)
         chosen = copy.copy(self)
         if not self._is_lazy:
-            taken = self.data.take(wanted) if _is_arrow(self.data) else self.data.iloc[wanted]
-            chosen.__dict__["data"] = taken
+            chosen.__dict__["data"] = _chosen(self.data, wanted) if _is_arrow(self.data) else self.data.iloc[wanted]
         # What the copy does not know any more, the choice does not either.
         chosen.__dict__["_lazy"] = None if chosen._lazy is None else chosen._lazy.select(wanted)
         chosen.source_rows = None if self.source_rows is None else self.source_rows[wanted]
@@ -254,6 +253,18 @@ class DocumentBatch(Task[Any]):
 
     def _remember_rows(self) -> None:
         self.__dict__["_index"] = self.data.index if not self._is_lazy and _is_pandas(self.data) else None
+
+
+def _chosen(table: pa.Table, rows: npt.NDArray[np.int64]) -> pa.Table:
+    """Return some rows: those in order by a filter, which copies each once."""
+    if not len(rows) or rows[0] < 0 or not bool((rows[1:] > rows[:-1]).all()):
+        return table.take(rows)
+    import numpy as np
+    import pyarrow as pa
+
+    mask = np.zeros(table.num_rows, np.bool_)
+    mask[rows] = True
+    return table.filter(pa.array(mask))
 
 
 def _shortened_rows(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | range:
