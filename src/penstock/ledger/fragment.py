@@ -158,10 +158,14 @@ def _texts(values: Sequence[str]) -> pa.Array:
 
 def _bits(flags: Sequence[npt.NDArray[np.bool_]], count: int) -> npt.NDArray[np.int64]:
     """Return a word for each document, of which bit n is its n-th flag."""
+    if all(flag.all() for flag in flags):  # as a rule all are asked
+        return np.full(count, (1 << len(flags)) - 1, np.int64)
     octets = np.zeros((count, 8), np.uint8)
-    if flags:
-        packed = np.packbits(np.stack(flags), axis=0, bitorder="little")
-        octets[:, : len(packed)] = packed.T
+    for first in range(0, len(flags), 8):
+        octet = np.zeros(count, np.uint8)
+        for bit, flag in enumerate(flags[first : first + 8]):
+            octet |= flag.view(np.uint8) << np.uint8(bit)
+        octets[:, first // 8] = octet
     words: npt.NDArray[np.int64] = octets.view("<i8")[:, 0]
     return words
 
@@ -171,12 +175,13 @@ def _short_scores(rules: Mapping[str, RuleColumn]) -> dict[str, npt.NDArray[Any]
     scored = {label: rule.scores for label, rule in rules.items() if rule.scores is not None}
     if not scored:
         return {}
-    exact = np.stack(list(scored.values()))
+    short = np.empty((len(scored), len(next(iter(scored.values())))), np.float32)
     with np.errstate(over="ignore", invalid="ignore"):
-        short = exact.astype(np.float32)
+        for number, scores in enumerate(scored.values()):
+            short[number] = scores
         # What is not a number is left out of account by this.
         large = np.fmax.reduce(np.abs(short), axis=1) >= _EXACT_IN_32_BITS
-    return {label: exact[number] if large[number] else short[number] for number, label in enumerate(scored)}
+    return {label: scored[label] if large[number] else short[number] for number, label in enumerate(scored)}
 
 
 def restored_scores(stored: npt.NDArray[Any]) -> npt.NDArray[np.float64]:

@@ -22,7 +22,7 @@ from penstock.storage.records import RecordFile, framed, read_records
 
 NOTES = ".notes"
 # Blocks of fewer documents are noted; others are pieces of the ledger at once.
-SMALL = 1024
+SMALL = 8192
 # In the place of a block's name: what follows are the parameters of rules.
 _PARAMETERS = b"=" * NAME_LENGTH
 
