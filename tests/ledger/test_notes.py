@@ -79,6 +79,21 @@ def test_a_pool_that_decides_nothing_writes_nothing(tmp_path: Path) -> None:
     assert set(fates(ledger).values()) == {"kept", "word_count", "repeated_lines"}
 
 
+class GiveIds(HandOn):
+    """Hands every document on, with a name it did not have."""
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        return task.with_columns({"doc_id": pa.array([f"new-{row}" for row in range(task.num_items)])})
+
+
+def test_ids_that_a_later_pool_gives_are_known(tmp_path: Path) -> None:
+    (tmp_path / "crawl").mkdir()
+    (tmp_path / "crawl" / "a.jsonl").write_text('{"text": "one two three"}\n{"text": "one"}\n')
+    apart = GiveIds().with_(name="give_ids", resources=Resources(cpus=2))
+    ledger = run(tmp_path, [apart, *filters()], inline=False, cpus=2)
+    assert fates(ledger) == {"new-0": "kept", "new-1": "word_count"}
+
+
 def test_the_ledger_of_a_run_that_was_stopped_can_be_read(tmp_path: Path) -> None:
     class Stop(HandOn):
         name = "stop"

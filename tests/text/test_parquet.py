@@ -201,3 +201,23 @@ def test_rows_that_share_one_value_are_read_in_pieces_too(tmp_path: Path) -> Non
     assert len(tasks) == 5
     assert max(task.num_bytes for task in tasks) < 15_000_000, "a batch of rows is the least that is read"
     assert sum(task.num_items for task in tasks) == 5000
+
+
+def test_a_file_without_the_text_column_is_one_error_that_names_what_there_is(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1], "body": ["x"]}), tmp_path / "a.parquet")
+    task = FileGroupTask("d", [str(tmp_path / "a.parquet")])
+    with pytest.raises(
+        Exception, match=r"column 'text' is missing; the batch has 'id', 'body'\. Set text_field='body'"
+    ):
+        run_stage(ParquetReaderStage(text_field="text"), task)
+    [batch] = run_stage(ParquetReaderStage(text_field="body"), task)
+    assert batch.num_items == 1
+
+
+def test_long_texts_are_written_without_a_dictionary_and_short_values_with_one(tmp_path: Path) -> None:
+    table = pa.table({"site": ["a"] * 100, "text": [f"{i} " + "word " * 100 for i in range(100)]})
+    run_stage(ParquetWriter(str(tmp_path / "out")), DocumentBatch("d", table))
+    [path] = (tmp_path / "out").glob("*.parquet")
+    group = pq.ParquetFile(path).metadata.row_group(0)
+    assert [group.column(at).has_dictionary_page for at in range(2)] == [True, False]
+    assert pq.read_table(path).equals(table)
