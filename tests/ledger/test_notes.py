@@ -12,7 +12,7 @@ from ledger_runs import fates, filters, run, write_documents
 from penstock import DocumentBatch, Resources
 from penstock.core.stage import ProcessingStage
 from penstock.ledger.fragment import ASKED, BYTES, DROPPED_BY, FAILED, ID, SCORE, Fragment, RuleColumn, pack, to_table
-from penstock.ledger.notes import Notes, alike, find_notes, read_notes
+from penstock.ledger.notes import Notes, alike, find_notes, read_note
 from penstock.ledger.reading import find_ledger
 
 
@@ -37,7 +37,7 @@ def test_what_is_noted_is_read_in_the_order_of_names(tmp_path: Path, where: str)
     found, parameters, _ = find_notes(folder)
     assert [note.name for note in found] == sorted(one.name for one in given)
     assert parameters == {"words": {"least": 2}}
-    [together] = alike(read_notes(found))
+    [together] = alike(map(read_note, found))
     order = [one.block for one in together]
     table = to_table(together, ["words"], parameters).to_pydict()
     documents = {(table["block"][i], table["row"][i]): i for i in range(10)}
@@ -57,7 +57,7 @@ def test_a_note_that_was_cut_off_is_not_there_and_the_others_are(tmp_path: Path)
     notes.close()
     [file] = tmp_path.iterdir()
     file.write_bytes(file.read_bytes()[:-5])
-    assert sorted(one.block for one in read_notes(find_notes(str(tmp_path))[0])) == ["b0", "b1"]
+    assert sorted(one.block for one in map(read_note, find_notes(str(tmp_path))[0])) == ["b0", "b1"]
 
 
 def test_pools_are_kept_apart() -> None:

@@ -31,7 +31,7 @@ def test_a_file_grows_record_by_record(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "file"
     for part in (b"one", b"two"):
         file = RecordFile(str(path))
-        file.append(part[:1], part[1:])
+        file.append(part)
         file.close()
     assert bodies(path.read_bytes()) == [b"one", b"two"]
 

@@ -18,6 +18,8 @@ Places = npt.NDArray[np.int64]
 MISSING, PLAIN, ESCAPED, NULL, OTHER = range(5)
 # A target must have so many bytes more than go into it: eight are written where fewer belong.
 SLACK = 8
+# Below this a loop is done before a copy of memory has begun.
+_SHORT = 256
 
 _ONES, _HIGH = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
 _QUOTES, _BACKSLASHES = np.uint64(0x2222222222222222), np.uint64(0x5C5C5C5C5C5C5C5C)
@@ -79,7 +81,11 @@ def copy_texts(
     for row in range(len(begins)):
         if kinds[row] == PLAIN:
             count = stops[row] - begins[row]
-            target[at : at + count] = data[begins[row] : stops[row]]
+            if count < _SHORT and begins[row] + _SHORT + SLACK <= len(data):
+                for step in range(0, count, 8):
+                    store_u64(target, at + step, load_u64(data, begins[row] + step))
+            else:
+                target[at : at + count] = data[begins[row] : stops[row]]
             at += count
         elif kinds[row] == ESCAPED:
             at = _unescape(data, begins[row], stops[row], target, at)

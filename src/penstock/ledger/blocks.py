@@ -41,6 +41,7 @@ class Block:
     identified: bool = False
     # Whether no earlier pool has written of it.
     is_new: bool = True
+    _asked: npt.NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         """Begin with every document on its way."""
@@ -88,7 +89,7 @@ class Block:
             self.parameters[label] = plain_parameters(verdicts.parameters)
         if column is None and (verdicts.rows is self.rows or np.array_equal(verdicts.rows, self.rows)):
             # All of them at once, which is what a scan over a whole batch says.
-            self.rules[label] = RuleColumn(np.ones(count, bool), ~verdicts.kept, verdicts.scores)
+            self.rules[label] = RuleColumn(self._everyone(), ~verdicts.kept, verdicts.scores)
             return
         if column is None:
             column = self.rules[label] = RuleColumn(np.zeros(count, bool), np.zeros(count, bool))
@@ -99,6 +100,12 @@ class Block:
             if column.scores is None:
                 column.scores = np.full(count, np.nan)
             column.scores[where] = verdicts.scores
+
+    def _everyone(self) -> npt.NDArray[np.bool_]:
+        """Return that all were asked: one array for all rules of which it is true, for none is ever unasked."""
+        if self._asked is None or len(self._asked) < len(self.rows):
+            self._asked = np.ones(len(self.rows), bool)
+        return self._asked
 
     def drop(self, rows: Rows, survivors: Sequence[Rows], labels: Sequence[tuple[int, str]]) -> None:
         """Note that all but the survivors are gone: by the first of these rules that failed them, or else the first."""

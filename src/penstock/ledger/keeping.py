@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.ledger.collector import LedgerOrders
 from penstock.ledger.fragment import PARQUET, to_table, write_table
-from penstock.ledger.notes import Note, alike, find_notes, read_notes
+from penstock.ledger.notes import Note, alike, find_notes, read_note
 from penstock.ledger.rules import Rules, rules_of, write_rules
 from penstock.plan.plan import Plan
 from penstock.storage.atomic import atomic_write
@@ -20,9 +20,10 @@ ID_FIELDS = ("id", "url", "_curator_dedup_id", "doc_id", "document_id", "uuid")
 _DEFAULT_TEXT_FIELD = "text"
 
 # Small blocks are put together until there is that much: a million small tasks leave no million files.
-_ENOUGH_BYTES = 1 << 22
+_ENOUGH_BYTES = 1 << 24
 _MOST_BLOCKS = 4000
 _MOST_THREADS = 8
+_GROUPS_PER_THREAD = 4
 
 
 class KeptLedger:
@@ -55,15 +56,20 @@ class KeptLedger:
         notes, parameters, files = find_notes(self.folder, self._options)
 
         def write(group: list[Note]) -> None:
-            for number, fragments in enumerate(alike(read_notes(group, self._options))):
+            for number, fragments in enumerate(alike(map(read_note, group))):
                 labels = self._rules.labels_of(fragments[0].about["pool"])
                 target = f"{self.folder}/{group[0].name}-{number}{PARQUET}"
                 with atomic_write(target, self._options, durable=False) as stream:
                     write_table(to_table(fragments, labels, parameters), stream)
 
-        # Compression takes most of the time, and leaves the other threads alone.
-        with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as threads:
-            list(threads.map(write, _groups(notes)))
+        groups = list(_groups(notes))
+        # A thread has to touch memory of its own first: for less than that, one is done sooner than two.
+        threads = min(_MOST_THREADS, os.cpu_count() or 1, len(groups) // _GROUPS_PER_THREAD)
+        if threads > 1:
+            with ThreadPoolExecutor(threads) as pool:
+                list(pool.map(write, groups))
+        else:
+            list(map(write, groups))
         for name in files:
             filesystem.rm(f"{folder}/{name}")
 

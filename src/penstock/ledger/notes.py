@@ -5,19 +5,24 @@ A task of a few documents takes a tenth of a millisecond; a file for each would 
 
 from __future__ import annotations
 
+import io
 import json
+import mmap
+import struct
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.kernels.text_buffer import text_buffer
 from penstock.ledger.fragment import NAME_LENGTH, Fragment
 from penstock.storage.atomic import atomic_write
-from penstock.storage.filesystem import filesystem_of, is_local, open_input
+from penstock.storage.filesystem import filesystem_of, is_local, reading
 from penstock.storage.records import RecordFile, framed, read_records
 
 NOTES = ".notes"
@@ -25,23 +30,27 @@ NOTES = ".notes"
 SMALL = 8192
 # In the place of a block's name: what follows are the parameters of rules.
 _PARAMETERS = b"=" * NAME_LENGTH
+# Behind a name: how many bytes of columns follow the record.
+_SIZE = struct.Struct("<Q")
 
 
-class _Record(msgspec.Struct, array_like=True):
+class _Head(msgspec.Struct, array_like=True):
+    """What is in a note. The columns stand behind it, in the order of these fields."""
+
     block: str
     about: bytes
-    rows: bytes
-    dropped: bytes
+    count: int
     rules: tuple[str, ...]
-    asked: list[bytes]
-    fails: list[bytes]
-    scores: list[tuple[str, str, bytes]]
-    ids: tuple[bytes, bytes, bytes] | None
-    sizes: bytes | None
+    # How many words of bits it takes to say who was asked, and who failed.
+    words: int
+    scores: list[tuple[str, str]]
+    # Whether some are null, and how many bytes of characters.
+    ids: tuple[bool, int] | None
+    sizes: bool
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(_Record).decode
+_decode = msgspec.msgpack.Decoder(_Head).decode
 
 
 class Notes:
@@ -55,19 +64,22 @@ class Notes:
 
     def add(self, fragment: Fragment, parameters: Mapping[str, Mapping[str, Any]]) -> None:
         """Write down a block, and what its rules were made with if this file does not say so yet."""
-        records = []
+        records: list[tuple[bytes, list[memoryview]]] = []
         new = {label: parameters[label] for label in fragment.rules if label not in self._described}
         if new:
-            records.append((_PARAMETERS, json.dumps(new).encode()))
-        records.append((fragment.name.encode(), _encoded(fragment)))
+            records.append((_PARAMETERS + json.dumps(new).encode(), []))
+        columns = _columns(fragment)
+        size = _SIZE.pack(sum(column.nbytes for column in columns))
+        records.append((fragment.name.encode() + size + _encode(_head(fragment)), columns))
         if self._file is None and not self._open():
             # Nothing can be appended to an object in a store: each block is one.
             with atomic_write(f"{self._folder}/{fragment.name}{NOTES}", self._options, durable=False) as stream:
-                stream.write(b"".join(framed(b"".join(parts)) for parts in records))
+                for body, attached in records:
+                    stream.write(b"".join([framed(body), *attached]))
             return
         assert self._file is not None
-        for parts in records:
-            self._file.append(*parts)
+        for body, attached in records:
+            self._file.append(body, *attached)
         self._described |= new.keys()
 
     def close(self) -> None:
@@ -84,12 +96,19 @@ class Notes:
 
 
 class Note(NamedTuple):
-    """Where the record of a block stands."""
+    """Where a block is noted."""
 
     name: str
-    path: str
+    # The whole file, mapped into memory where it is one of this machine's.
+    file: memoryview
     start: int
-    size: int
+    columns: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        """How many bytes it takes."""
+        return self.end - self.start
 
 
 def find_notes(
@@ -100,27 +119,29 @@ def find_notes(
     names = sorted(path.rpartition("/")[2] for path in filesystem.ls(root, detail=False) if path.endswith(NOTES))
     notes: dict[str, Note] = {}
     parameters: dict[str, dict[str, Any]] = {}
-    for path in [f"{folder}/{name}" for name in names]:
-        with open_input(path, storage_options) as stream:
-            for body, end in read_records(stream):
-                name = body[:NAME_LENGTH]
-                if name == _PARAMETERS:
-                    parameters |= json.loads(body[NAME_LENGTH:])
-                else:
-                    size = len(body) - NAME_LENGTH
-                    notes[name.decode()] = Note(name.decode(), path, end - size, size)
+    for path in [f"{root}/{name}" for name in names]:
+        stream = _opened(filesystem, path)
+        whole = memoryview(stream) if isinstance(stream, mmap.mmap) else stream.getbuffer()
+        for body, end in read_records(stream):
+            name = body[:NAME_LENGTH]
+            if name == _PARAMETERS:
+                parameters |= json.loads(body[NAME_LENGTH:])
+                continue
+            head = NAME_LENGTH + _SIZE.size
+            past = end + _SIZE.unpack(body[NAME_LENGTH:head])[0]
+            if past > len(whole):
+                break
+            notes[name.decode()] = Note(name.decode(), whole, end - len(body) + head, end, past)
+            stream.seek(past)
     return [notes[name] for name in sorted(notes)], parameters, names
 
 
-def read_notes(notes: Sequence[Note], storage_options: dict[str, Any] | None = None) -> list[Fragment]:
-    """Read some notes, in their order."""
-    found: dict[str, Fragment] = {}
-    for path, there in _by_path(notes).items():
-        with open_input(path, storage_options) as stream:
-            for note in there:
-                stream.seek(note.start)
-                found[note.name] = _decoded(stream.read(note.size))
-    return [found[note.name] for note in notes]
+def _opened(filesystem: Any, path: str) -> mmap.mmap | io.BytesIO:  # noqa: ANN401 - fsspec has no types
+    with reading(path):
+        if is_local(filesystem) and filesystem.size(path):
+            with Path(path).open("rb") as stream:
+                return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+        return io.BytesIO(filesystem.cat_file(path))
 
 
 def alike(fragments: Iterable[Fragment]) -> Iterator[list[Fragment]]:
@@ -131,56 +152,62 @@ def alike(fragments: Iterable[Fragment]) -> Iterator[list[Fragment]]:
     yield from kinds.values()
 
 
-def _by_path(notes: Sequence[Note]) -> dict[str, list[Note]]:
-    paths: dict[str, list[Note]] = {}
-    for note in sorted(notes, key=lambda note: note.start):
-        paths.setdefault(note.path, []).append(note)
-    return paths
-
-
-def _encoded(fragment: Fragment) -> bytes:
-    return _encode(
-        _Record(
-            fragment.block,
-            json.dumps(fragment.about, ensure_ascii=False).encode(),
-            fragment.rows.tobytes(),
-            fragment.dropped.tobytes(),
-            fragment.rules,
-            [word.tobytes() for word in fragment.asked],
-            [word.tobytes() for word in fragment.fails],
-            [(label, scores.dtype.str, scores.tobytes()) for label, scores in fragment.scores.items()],
-            None if fragment.ids is None else _string_buffers(fragment.ids),
-            None if fragment.sizes is None else fragment.sizes.tobytes(),
-        )
+def _head(fragment: Fragment) -> _Head:
+    return _Head(
+        fragment.block,
+        json.dumps(fragment.about, ensure_ascii=False).encode(),
+        len(fragment.rows),
+        fragment.rules,
+        len(fragment.asked),
+        [(label, scores.dtype.str) for label, scores in fragment.scores.items()],
+        None if fragment.ids is None else (fragment.ids.null_count > 0, _characters(fragment.ids).nbytes),
+        fragment.sizes is not None,
     )
 
 
-def _decoded(body: bytes) -> Fragment:
-    record = _decode(body)
-    return Fragment(
-        record.block,
-        json.loads(record.about),
-        np.frombuffer(record.rows, np.int64),
-        np.frombuffer(record.dropped, np.int16),
-        record.rules,
-        [np.frombuffer(word, np.int64) for word in record.asked],
-        [np.frombuffer(word, np.int64) for word in record.fails],
-        {label: np.frombuffer(scores, kind) for label, kind, scores in record.scores},
-        None if record.ids is None else _strings(*record.ids),
-        None if record.sizes is None else np.frombuffer(record.sizes, np.int64),
-    )
+def _columns(fragment: Fragment) -> list[memoryview]:
+    arrays = [fragment.rows, fragment.dropped, *fragment.asked, *fragment.fails, *fragment.scores.values()]
+    if (ids := fragment.ids) is not None:
+        if ids.null_count:
+            arrays.append(np.packbits(ids.is_valid().to_numpy(zero_copy_only=False), bitorder="little"))
+        borders = text_buffer(ids)[1]
+        arrays += [(borders - borders[0]).astype(np.int32), _characters(ids)]
+    if fragment.sizes is not None:
+        arrays.append(fragment.sizes)
+    return [np.ascontiguousarray(array).data for array in arrays]
 
 
-def _string_buffers(texts: pa.Array) -> tuple[bytes, bytes, bytes]:
-    """Return which are not null, borders and characters: a list of texts would take longer than all the rest."""
+def _characters(texts: pa.Array) -> npt.NDArray[np.uint8]:
     data, borders = text_buffer(texts)
-    known = b""
-    if texts.null_count:
-        known = np.packbits(texts.is_valid().to_numpy(zero_copy_only=False), bitorder="little").tobytes()
-    from_nought = (borders - borders[0]).astype(np.int32)
-    return known, from_nought.tobytes(), data[borders[0] : borders[-1]].tobytes()
+    return data[borders[0] : borders[-1]]
 
 
-def _strings(known: bytes, borders: bytes, characters: bytes) -> pa.Array:
-    buffers = [pa.py_buffer(known) if known else None, pa.py_buffer(borders), pa.py_buffer(characters)]
-    return pa.Array.from_buffers(pa.string(), len(borders) // 4 - 1, buffers)
+def read_note(note: Note) -> Fragment:
+    """Return a block as it was noted; its columns stay where they are."""
+    head = _decode(note.file[note.start : note.columns])
+    count, at = head.count, note.columns
+
+    def take(kind: npt.DTypeLike, length: int = count) -> npt.NDArray[Any]:
+        nonlocal at
+        column = np.frombuffer(note.file, kind, length, at)
+        at += column.nbytes
+        return column
+
+    return Fragment(
+        head.block,
+        json.loads(head.about),
+        take(np.int64),
+        take(np.int16),
+        head.rules,
+        [take(np.int64) for _ in range(head.words)],
+        [take(np.int64) for _ in range(head.words)],
+        {label: take(kind) for label, kind in head.scores},
+        None if head.ids is None else _texts(take, count, *head.ids),
+        take(np.int64) if head.sizes else None,
+    )
+
+
+def _texts(take: Callable[[npt.DTypeLike, int], npt.NDArray[Any]], count: int, has_null: bool, size: int) -> pa.Array:
+    known = pa.py_buffer(take(np.uint8, (count + 7) // 8)) if has_null else None
+    borders, characters = pa.py_buffer(take(np.int32, count + 1)), pa.py_buffer(take(np.uint8, size))
+    return pa.Array.from_buffers(pa.string(), count, [known, borders, characters])

@@ -13,7 +13,7 @@ from penstock.errors import InputError
 from penstock.ledger.decisions import Decisions, assemble
 from penstock.ledger.fragment import ID, PARQUET, SCORE, describe, to_table
 from penstock.ledger.keeping import FOLDER_NAME
-from penstock.ledger.notes import alike, find_notes, read_notes
+from penstock.ledger.notes import alike, find_notes, read_note
 from penstock.ledger.rules import FILE_NAME, Rules, read_rules
 from penstock.storage.filesystem import filesystem_of
 from penstock.storage.run_folder import FOLDER_NAME as RUN_FOLDER
@@ -70,7 +70,7 @@ class Ledger:
         paths = sorted(path for path in filesystem.ls(name, detail=False) if path.endswith(PARQUET))
         pieces = [Piece(filesystem.unstrip_protocol(path)) for path in paths]
         notes, parameters, _ = find_notes(self.folder)
-        for fragments in alike(read_notes(notes)):
+        for fragments in alike(map(read_note, notes)):
             labels = self.rules.labels_of(fragments[0].about["pool"])
             pieces.append(Piece(to_table(fragments, labels, parameters)))
         return sorted(pieces, key=lambda piece: piece.pool)

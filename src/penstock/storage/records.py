@@ -1,6 +1,7 @@
 """Records one after another in a file that a crash may cut anywhere: what is whole can be read, the rest is not there.
 
-A record is ``length, checksum, body``. Reading stops at the first record that is not whole.
+A record is ``length, checksum, body``. Reading stops at the first record that is not whole. Behind a record may stand
+what is too large for a checksum; its body says how long that is, and who reads goes past it.
 """
 
 from __future__ import annotations
@@ -10,12 +11,15 @@ import os
 import struct
 import zlib
 from collections.abc import Iterator
+from mmap import mmap
 from pathlib import Path
 from typing import IO
 
 from penstock.storage.atomic import explain_write
 
 _HEADER = struct.Struct("<II")
+# The system takes no more than 1,024 in one call.
+_MOST_PARTS = 1000
 
 
 def framed(body: bytes) -> bytes:
@@ -23,7 +27,7 @@ def framed(body: bytes) -> bytes:
     return _HEADER.pack(len(body), zlib.crc32(body)) + body
 
 
-def read_records(stream: IO[bytes]) -> Iterator[tuple[bytes, int]]:
+def read_records(stream: IO[bytes] | mmap) -> Iterator[tuple[bytes, int]]:
     """Yield each body that is whole, and where its record ends."""
     while len(header := stream.read(_HEADER.size)) == _HEADER.size:
         length, checksum = _HEADER.unpack(header)
@@ -43,21 +47,20 @@ class RecordFile:
             self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
         self._end = os.fstat(self._file).st_size
 
-    def append(self, *parts: bytes) -> None:
-        """Write a record, given in parts so that nobody has to join them; if there is no room, nothing of it stays."""
-        checksum = 0
-        for part in parts:
-            checksum = zlib.crc32(part, checksum)
-        size = sum(map(len, parts))
-        whole = [_HEADER.pack(size, checksum), *parts]
+    def append(self, body: bytes, *attached: bytes | memoryview) -> None:
+        """Write a record and what goes with it, which nobody has to join; if there is no room, nothing of it stays."""
+        whole = [framed(body), *attached]
+        if len(whole) > _MOST_PARTS:
+            whole = [b"".join(whole)]
+        size = sum(memoryview(part).nbytes for part in whole)
         with explain_write(self._path):
             try:
-                if os.writev(self._file, whole) < _HEADER.size + size:
+                if os.writev(self._file, whole) < size:
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             except OSError:
                 os.ftruncate(self._file, self._end)
                 raise
-        self._end += _HEADER.size + size
+        self._end += size
 
     def close(self) -> None:
         """Close the file."""

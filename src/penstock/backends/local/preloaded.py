@@ -7,7 +7,11 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
-from numba.core.registry import cpu_target
+from penstock.runtime.freed_memory import keep_freed_memory
+
+keep_freed_memory()
+
+from numba.core.registry import cpu_target  # noqa: E402 - after what must be set before Arrow is loaded
 
 _MODULES = (
     "penstock.backends.local.process",

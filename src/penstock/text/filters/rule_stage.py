@@ -163,7 +163,7 @@ def _scores_of(judgement: Judgement, rows: Rows) -> pa.Array:
 def numbers(scores: Any) -> npt.NDArray[np.float64] | None:  # noqa: ANN401 - an array, or a list of anything
     """Return scores as numbers, or None where one of them is none."""
     if isinstance(scores, np.ndarray):
-        return scores.astype(np.float64)
+        return scores.astype(np.float64, copy=False)
     if all(isinstance(score, int | float) for score in scores):
         return np.array(scores, dtype=np.float64)
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -151,7 +152,13 @@ def _blocks(path: str, stream: IO[bytes], part: tuple[int, int] | None, blocksiz
     if part is not None:
         return read_part(stream, *part)
     ending = compression_of(path)
-    return read_blocks(stream if ending is None else Decompressed(stream, ending), blocksize)
+    if ending is not None:
+        return read_blocks(Decompressed(stream, ending), blocksize)
+    size = stream.seek(0, os.SEEK_END)
+    if size <= blocksize:
+        return read_part(stream, 0, size)
+    stream.seek(0)
+    return read_blocks(stream, blocksize)
 
 
 def _something_else(file: _File, scan: Scan) -> str:
