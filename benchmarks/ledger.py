@@ -128,7 +128,7 @@ def _write_pieces(folder: str, labels: list[str], documents: int) -> None:
         for position, label in enumerate(labels):
             scores = np.round(chance.lognormal(5.5, 1, count))
             fails = scores < (50 if position == 0 else 8)
-            columns[label] = RuleColumn(np.ones(count, bool), fails, scores)
+            columns[label] = RuleColumn(np.ones(count, bool), ~fails, scores)
             dropped[(dropped < 0) & fails] = position
         fragment = Fragment(
             f"0_{number}",

@@ -59,7 +59,12 @@ def test_a_document_that_goes_names_its_twin_and_their_similarity(
     assert said["duplicate_of"]["id"] == "first"
     assert least <= said["duplicate_of"]["similarity"] <= most
     assert said["lines"][-1]["score"] == pytest.approx(said["duplicate_of"]["similarity"], abs=1e-4)
-    assert "It is a duplicate of 'first'" in " ".join(why(str(deduplicated), name).split())
+    shown = " ".join(why(str(deduplicated), name).split())
+    assert "It is a duplicate of 'first'" in shown
+    assert f"{said['files'][0]}, byte {said['row']}, " in shown
+    with Path(said["files"][0]).open("rb") as stream:
+        stream.seek(said["row"])
+        assert json.loads(stream.readline())["id"] == name
 
 
 def test_a_document_read_several_times_is_told_of_once(deduplicated: Path) -> None:

@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from ledger_runs import fates, files_of, filters, run, write_documents
 
 from penstock import DocumentBatch, InlineExecutor, Pipeline, ProcessingStage, Resources, StreamingExecutor
 from penstock.core.verdicts import Verdicts
 from penstock.errors import InputError
+from penstock.ledger.export import export_parquet
 from penstock.ledger.fragment import restored_scores
 from penstock.ledger.reading import find_ledger
 from penstock.text import JsonlReader, JsonlWriter, ScoreFilter, WordCountFilter
@@ -83,8 +85,13 @@ def test_every_document_has_a_fate(tmp_path: Path, inline: bool) -> None:
     assert decisions.sizes[:2].tolist() == [0, 4]
 
 
-def test_the_same_run_gives_the_same_bytes_whoever_runs_it(tmp_path: Path) -> None:
-    first = files_of(run(tmp_path, filters()))
+@pytest.mark.parametrize(("documents", "kind"), [(6, ".parquet"), (900, ".notes")])
+def test_the_same_run_gives_the_same_bytes_whoever_runs_it(tmp_path: Path, documents: int, kind: str) -> None:
+    write_documents(tmp_path / "crawl", files=3, documents=documents)
+    ledger = run(tmp_path, filters())
+    first = files_of(ledger)
+    assert [Path(name).suffix for name in first if name != "rules.json"] == [kind]
+    assert len(fates(ledger)) == 3 * documents
     assert files_of(run(tmp_path, filters(), inline=False)) == first
     assert files_of(run(tmp_path, filters(), inline=False, cpus=2)) == first
 
@@ -105,6 +112,17 @@ def test_a_resumed_run_has_the_ledger_of_an_uninterrupted_one(tmp_path: Path) ->
     (tmp_path / "go-on").touch()
     resumed = files_of(run(tmp_path, stages, checkpoint_path=tmp_path / "state"))
     assert files_of(run(tmp_path, stages)) == resumed
+
+
+@pytest.mark.parametrize("documents", [6, 900])
+def test_all_receipts_can_be_had_as_parquet(tmp_path: Path, documents: int) -> None:
+    write_documents(tmp_path / "crawl", documents=documents)
+    ledger = run(tmp_path, filters())
+    assert export_parquet(ledger, str(tmp_path / "receipts")) == (2 * documents, len(ledger.pieces))
+    table = pq.read_table(tmp_path / "receipts")
+    by_id = dict(zip(table["id"].to_pylist(), table["dropped_by"].to_pylist(), strict=True))
+    assert {name: fate or "kept" for name, fate in by_id.items()} == fates(ledger)
+    assert table["score.word_count"].to_pylist()[:6] == [0, 1, 4, 3, 4, 10]
 
 
 def test_many_small_tasks_leave_few_files(tmp_path: Path) -> None:

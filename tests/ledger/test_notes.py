@@ -18,7 +18,7 @@ from penstock.ledger.reading import find_ledger
 
 def fragment(block: str, words: list[float], *, pool: int = 0) -> Fragment:
     scores = np.array(words, float)
-    rules = {"words": RuleColumn(np.ones(len(words), bool), scores < 2, scores)}
+    rules = {"words": RuleColumn(np.ones(len(words), bool), scores >= 2, scores)}
     dropped = np.where(scores < 2, 0, -1).astype(np.int16)
     about = {"task": block, "pool": pool, "count": len(words)}
     return Fragment(block, about, np.arange(len(words)), dropped, tuple(rules), *pack(rules, len(words)))

@@ -32,6 +32,7 @@ _DEFAULT_SAMPLE = 20
     "--near", type=float, metavar="DISTANCE", help="Only scores this close to what the stage keeps, closest first."
 )
 @click.option("--chars", type=click.IntRange(0), default=300, show_default=True, help="How much of each text to show.")
+@click.option("--export", metavar="FOLDER", help="Write every receipt to this folder, as Parquet files.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: an object, or one a line for samples.")
 @debug_option
 def command(
@@ -42,6 +43,7 @@ def command(
     sample: int,
     near: float | None,
     chars: int,
+    export: str | None,
     as_json: bool,
 ) -> None:
     """Say why a document was kept or dropped in RUN: every stage's score, threshold and verdict.
@@ -58,12 +60,13 @@ def command(
       penstock why clean/ --dropped-by repeated_lines --sample 20
       penstock why clean/ --dropped-by word_count --near 5      those that just missed it
       penstock why clean/ --kept --sample 5 --json
+      penstock why clean/ --export receipts/                    all of it as Parquet
     """
     from penstock.ledger.reading import find_ledger
 
-    asked = [document is not None, dropped_by is not None, kept]
+    asked = [document is not None, dropped_by is not None, kept, export is not None]
     if sum(asked) > 1:
-        raise click.UsageError("DOC_ID, --dropped-by and --kept exclude each other. Give one.")
+        raise click.UsageError("DOC_ID, --dropped-by, --kept and --export exclude each other. Give one.")
     if near is not None and dropped_by is None:
         raise click.UsageError("--near needs --dropped-by: it is measured from what that stage keeps.")
     ledger = find_ledger(_run_in(run))
@@ -74,6 +77,11 @@ def command(
 
         found = dropped_sample(ledger, dropped_by, sample, near) if dropped_by else kept_sample(ledger, sample)
         _show_samples(ledger, found, chars, as_json=as_json)
+    elif export is not None:
+        from penstock.ledger.export import export_parquet
+
+        documents, files = export_parquet(ledger, export)
+        click.echo(f"{documents:,} documents, {files} Parquet files: {export}")
     else:
         _show_overview(ledger, as_json=as_json)
 
@@ -133,7 +141,9 @@ def _print_receipt(
         else "made into something else"
     )
     console.print(Text.assemble((str(name), "bold"), ": ", (fate, "red" if receipt.dropped_by else "green")))
-    console.print(Text(f"from  {shown_paths(receipt.files)}, row {receipt.row}, {receipt.bytes:,} bytes of text"))
+    console.print(
+        Text(f"from  {shown_paths(receipt.files)}, {receipt.unit} {receipt.row}, {receipt.bytes:,} bytes of text")
+    )
     if receipt.written_to:
         console.print(Text(f"to    {shown_paths(receipt.written_to)}"))
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)

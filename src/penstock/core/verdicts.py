@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+_NO_PARAMETERS: Mapping[str, Any] = MappingProxyType({})
 
-@dataclass(frozen=True)
-class Verdicts:
+
+class Verdicts(NamedTuple):
     """One filter's decisions on one batch, in columns."""
 
     # Stage or filter as the user knows it, such as "word_count".
@@ -24,4 +25,4 @@ class Verdicts:
     # Numbers, or None where the filter has no numeric score.
     scores: npt.NDArray[np.float64] | None = None
     # Parameters of the filter by name, for showing the threshold and for trying another.
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = _NO_PARAMETERS

@@ -89,13 +89,13 @@ class Block:
             self.parameters[label] = plain_parameters(verdicts.parameters)
         if column is None and (verdicts.rows is self.rows or np.array_equal(verdicts.rows, self.rows)):
             # All of them at once, which is what a scan over a whole batch says.
-            self.rules[label] = RuleColumn(self._everyone(), ~verdicts.kept, verdicts.scores)
+            self.rules[label] = RuleColumn(self._everyone(), verdicts.kept.copy(), verdicts.scores)
             return
         if column is None:
-            column = self.rules[label] = RuleColumn(np.zeros(count, bool), np.zeros(count, bool))
+            column = self.rules[label] = RuleColumn(np.zeros(count, bool), np.ones(count, bool))
         where = self.positions(verdicts.rows)
         column.asked[where] = True
-        column.fails[where] = ~verdicts.kept
+        column.kept[where] = verdicts.kept
         if verdicts.scores is not None:
             if column.scores is None:
                 column.scores = np.full(count, np.nan)
@@ -116,9 +116,9 @@ class Block:
         gone &= self.dropped == _ALIVE
         for number, label in labels:
             if label in self.rules:
-                here = gone & self.rules[label].fails
-                self.dropped[here] = number
-                gone &= ~here
+                kept = self.rules[label].kept
+                self.dropped[gone > kept] = number
+                gone &= kept
         self.dropped[gone] = labels[0][0]  # it gave no reasons
 
     def leave(self, rows: Rows) -> None:

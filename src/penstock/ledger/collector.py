@@ -22,10 +22,8 @@ from penstock.core.task import Task
 from penstock.core.verdicts import Verdicts
 from penstock.ledger.blocks import Block
 from penstock.ledger.document_rows import Rows, are_distinct, has_rows, holds_documents, id_column, rows_of
-from penstock.ledger.fragment import PARQUET, to_table, write_table
-from penstock.ledger.notes import SMALL, Notes
+from penstock.ledger.notes import Notes
 from penstock.ledger.rules import plain_parameters
-from penstock.storage.atomic import atomic_write
 
 # Travels with a task from parent to child: which block its rows count in.
 BLOCK_KEY = "ledger_block"
@@ -57,8 +55,7 @@ class Collector:
         self.blocks: dict[str, Block] = {}
         self._parameters: dict[str, dict[str, Any]] = {}
         self._notes = Notes(orders.folder, orders.storage_options)
-        self._labels = [label for step in orders.steps for label in step]
-        numbered = iter(enumerate(self._labels))
+        numbered = iter(enumerate(label for step in orders.steps for label in step))
         self.steps = [[next(numbered) for _ in step] for step in orders.steps]
 
     def forget(self) -> None:
@@ -111,7 +108,7 @@ class Collector:
             self._write(block)
 
     def close(self) -> None:
-        """Close the file of small blocks."""
+        """Close the file of notes."""
         self._notes.close()
 
     def block_of(self, task: Task[Any]) -> Block | None:
@@ -154,13 +151,7 @@ class Collector:
         del self.blocks[block.id]
         if not self.writes or not len(block.rows) or block.says_nothing:
             return
-        fragment = block.to_fragment()
-        if len(block.rows) < SMALL:
-            self._notes.add(fragment, self._parameters)
-            return
-        target = f"{self.orders.folder}/{fragment.name}{PARQUET}"
-        with atomic_write(target, self.orders.storage_options, durable=False) as stream:
-            write_table(to_table([fragment], self._labels, self._parameters), stream)
+        self._notes.add(block.to_fragment(), self._parameters)
 
 
 class Passage:

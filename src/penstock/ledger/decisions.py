@@ -67,7 +67,7 @@ class Decisions:
         """Return what a rule gave each document; not a number where it gave none."""
         found = np.full(len(self), np.nan)
         for piece, places in self.places:
-            if SCORE + label in piece.schema.names:
+            if SCORE + label in piece.names:
                 stored = piece.read([SCORE + label])[SCORE + label]
                 values = restored_scores(stored.to_numpy())
                 known = stored.is_valid().to_numpy()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -38,13 +38,14 @@ class RuleColumn:
     """What one rule said of the documents of a piece."""
 
     asked: npt.NDArray[np.bool_]
-    fails: npt.NDArray[np.bool_]
+    # Also of who was not asked.
+    kept: npt.NDArray[np.bool_]
     scores: npt.NDArray[np.float64] | None = None
 
     def extend(self, count: int) -> None:
         """Make room for documents that have not been asked about."""
         self.asked = np.concatenate([self.asked, np.zeros(count, bool)])
-        self.fails = np.concatenate([self.fails, np.zeros(count, bool)])
+        self.kept = np.concatenate([self.kept, np.ones(count, bool)])
         if self.scores is not None:
             self.scores = np.concatenate([self.scores, np.full(count, np.nan)])
 
@@ -81,7 +82,7 @@ def pack(
     columns = list(rules.values())
     words = [columns[start : start + RULES_PER_WORD] for start in range(0, len(columns), RULES_PER_WORD)]
     asked = [_bits([rule.asked for rule in word], count) for word in words]
-    fails = [_bits([rule.fails for rule in word], count) for word in words]
+    fails = [_bits([rule.kept for rule in word], count) ^ ((1 << len(word)) - 1) for word in words]
     return asked, fails, _short_scores(rules)
 
 
@@ -121,6 +122,12 @@ def to_table(
     fields = [pa.field(name, values.type, nullable=values.null_count > 0) for name, values in columns.items()]
     metadata = {METADATA: json.dumps(described, ensure_ascii=False)}
     return pa.Table.from_arrays(list(columns.values()), schema=pa.schema(fields, metadata))
+
+
+def column_names(rules: Sequence[str], words: int, scored: Collection[str]) -> list[str]:
+    """Return the columns that the table of some rules has."""
+    bits = [f"{kind}{word}" for word in range(words) for kind in (ASKED, FAILED)]
+    return [BLOCK, ROW, ID, BYTES, DROPPED_BY, *bits, *(SCORE + label for label in rules if label in scored)]
 
 
 def _joined(parts: Sequence[Any], counts: Sequence[int], kind: pa.DataType) -> pa.Array:
@@ -164,13 +171,10 @@ def _bits(flags: Sequence[npt.NDArray[np.bool_]], count: int) -> npt.NDArray[np.
     """Return a word for each document, of which bit n is its n-th flag."""
     if all(flag.all() for flag in {id(flag): flag for flag in flags}.values()):  # as a rule all are asked
         return np.full(count, (1 << len(flags)) - 1, np.int64)
-    octets = np.zeros((count, 8), np.uint8)
-    for first in range(0, len(flags), 8):
-        octet = np.zeros(count, np.uint8)
-        for bit, flag in enumerate(flags[first : first + 8]):
-            octet |= flag.view(np.uint8) << np.uint8(bit)
-        octets[:, first // 8] = octet
-    words: npt.NDArray[np.int64] = octets.view("<i8")[:, 0]
+    bits = np.zeros((count, 64), bool)
+    for bit, flag in enumerate(flags):
+        bits[:, bit] = flag
+    words: npt.NDArray[np.int64] = np.packbits(bits, axis=1, bitorder="little").view("<i8")[:, 0]
     return words
 
 

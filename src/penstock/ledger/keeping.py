@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from penstock.ledger.collector import LedgerOrders
 from penstock.ledger.fragment import PARQUET, to_table, write_table
-from penstock.ledger.notes import Note, alike, find_notes, read_note
+from penstock.ledger.notes import NOTES, Note, alike, find_notes, grouped, read_note, write_notes
 from penstock.ledger.rules import Rules, rules_of, write_rules
 from penstock.plan.plan import Plan
 from penstock.storage.atomic import atomic_write
@@ -19,11 +17,13 @@ FOLDER_NAME = "ledger"
 ID_FIELDS = ("id", "url", "_curator_dedup_id", "doc_id", "document_id", "uuid")
 _DEFAULT_TEXT_FIELD = "text"
 
-# Small blocks are put together until there is that much: a million small tasks leave no million files.
-_ENOUGH_BYTES = 1 << 24
-_MOST_BLOCKS = 4000
-_MOST_THREADS = 8
-_GROUPS_PER_THREAD = 4
+# Notes of that many bytes on average, a few hundred documents, are read as fast as a table.
+_LARGE_NOTE = 1 << 14
+_MERGED_BYTES = 1 << 28
+# Small notes are put together until there is that much: a million small tasks leave no million files.
+_CONVERTED_BYTES = 1 << 22
+
+_Parameters = Mapping[str, Mapping[str, Any]]
 
 
 class KeptLedger:
@@ -51,27 +51,34 @@ class KeptLedger:
         )
 
     def tidy(self) -> None:
-        """Put small blocks together, in the order of their names; a crash on the way leaves every document there."""
+        """Put together what workers wrote, in the order of names; a crash on the way leaves every document there."""
         filesystem, folder = filesystem_of(self.folder, self._options)
         notes, parameters, files = find_notes(self.folder, self._options)
+        if not notes:
+            written = set()
+        elif sum(note.size for note in notes) >= _LARGE_NOTE * len(notes):
+            written = {self._merge(group, parameters) for group in grouped(notes, _MERGED_BYTES)}
+        else:
+            written = set(self._convert(grouped(notes, _CONVERTED_BYTES), parameters))
+        for name in set(files) - written:
+            filesystem.rm(f"{folder}/{name}")
 
-        def write(group: list[Note]) -> None:
+    def _merge(self, group: list[Note], parameters: _Parameters) -> str:
+        """Put large notes into one file as they are: to write them in another way takes as long as to write them."""
+        name = f"{group[0].name}{NOTES}"
+        with atomic_write(f"{self.folder}/{name}", self._options, durable=False) as stream:
+            write_notes(group, parameters, stream)
+        return name
+
+    def _convert(self, groups: Iterable[list[Note]], parameters: _Parameters) -> Iterator[str]:
+        """Make tables of small notes, which are slow to read one by one."""
+        for group in groups:
             for number, fragments in enumerate(alike(map(read_note, group))):
                 labels = self._rules.labels_of(fragments[0].about["pool"])
-                target = f"{self.folder}/{group[0].name}-{number}{PARQUET}"
-                with atomic_write(target, self._options, durable=False) as stream:
+                name = f"{group[0].name}-{number}{PARQUET}"
+                with atomic_write(f"{self.folder}/{name}", self._options, durable=False) as stream:
                     write_table(to_table(fragments, labels, parameters), stream)
-
-        groups = list(_groups(notes))
-        # A thread has to touch memory of its own first: for less than that, one is done sooner than two.
-        threads = min(_MOST_THREADS, os.cpu_count() or 1, len(groups) // _GROUPS_PER_THREAD)
-        if threads > 1:
-            with ThreadPoolExecutor(threads) as pool:
-                list(pool.map(write, groups))
-        else:
-            list(map(write, groups))
-        for name in files:
-            filesystem.rm(f"{folder}/{name}")
+                yield name
 
 
 def open_ledger(
@@ -98,17 +105,3 @@ def clear_ledger(run_folder: str, storage_options: dict[str, Any] | None = None)
     filesystem, name = filesystem_of(f"{run_folder}/{FOLDER_NAME}", storage_options)
     if filesystem.exists(name):
         filesystem.rm(name, recursive=True)
-
-
-def _groups(notes: Sequence[Note]) -> Iterator[list[Note]]:
-    """Group notes until there is enough of them."""
-    group: list[Note] = []
-    total = 0
-    for note in notes:
-        group.append(note)
-        total += note.size
-        if total >= _ENOUGH_BYTES or len(group) >= _MOST_BLOCKS:
-            yield group
-            group, total = [], 0
-    if group:
-        yield group

@@ -1,18 +1,19 @@
-"""Small blocks as a worker writes them: one record after another in a file of its own, put together after the run.
+"""Blocks as a worker writes them: one record after another in a file of its own, put together after the run.
 
-A task of a few documents takes a tenth of a millisecond; a file for each would take several times that.
+A note is a record that says what it holds, and behind it the columns, as they are in memory, compressed together. To
+write one of a few documents takes a tenth of a millisecond; a file for each would take several times that.
 """
 
 from __future__ import annotations
 
-import io
 import json
 import mmap
 import struct
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -26,12 +27,12 @@ from penstock.storage.filesystem import filesystem_of, is_local, reading
 from penstock.storage.records import RecordFile, framed, read_records
 
 NOTES = ".notes"
-# Blocks of fewer documents are noted; others are pieces of the ledger at once.
-SMALL = 8192
 # In the place of a block's name: what follows are the parameters of rules.
 _PARAMETERS = b"=" * NAME_LENGTH
 # Behind a name: how many bytes of columns follow the record.
 _SIZE = struct.Struct("<Q")
+_WORTH_COMPRESSING = 4096
+_MOST_BLOCKS = 4000
 
 
 class _Head(msgspec.Struct, array_like=True):
@@ -47,6 +48,8 @@ class _Head(msgspec.Struct, array_like=True):
     # Whether some are null, and how many bytes of characters.
     ids: tuple[bool, int] | None
     sizes: bool
+    # How many bytes the columns are once decompressed; 0: they are not compressed.
+    compressed: int
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -54,7 +57,7 @@ _decode = msgspec.msgpack.Decoder(_Head).decode
 
 
 class Notes:
-    """What one worker has to say of small blocks."""
+    """What one worker has to say."""
 
     def __init__(self, folder: str, storage_options: dict[str, Any] | None = None) -> None:
         self._folder = folder
@@ -68,9 +71,11 @@ class Notes:
         new = {label: parameters[label] for label in fragment.rules if label not in self._described}
         if new:
             records.append((_PARAMETERS + json.dumps(new).encode(), []))
-        columns = _columns(fragment)
+        columns, raw = _columns(fragment), 0
+        if (whole := sum(column.nbytes for column in columns)) >= _WORTH_COMPRESSING:
+            columns, raw = [memoryview(_lz4().compress(b"".join(columns)))], whole
         size = _SIZE.pack(sum(column.nbytes for column in columns))
-        records.append((fragment.name.encode() + size + _encode(_head(fragment)), columns))
+        records.append((fragment.name.encode() + size + _encode(_head(fragment, raw)), columns))
         if self._file is None and not self._open():
             # Nothing can be appended to an object in a store: each block is one.
             with atomic_write(f"{self._folder}/{fragment.name}{NOTES}", self._options, durable=False) as stream:
@@ -95,13 +100,41 @@ class Notes:
         return self._file is not None
 
 
+class NoteFile:
+    """A file of notes, of which any part can be read: mapped into memory where it is one of this machine's."""
+
+    def __init__(self, filesystem: Any, path: str) -> None:  # noqa: ANN401 - fsspec has no types
+        self._filesystem = filesystem
+        self._path = path
+        self._mapped: mmap.mmap | None = None
+        with reading(path):
+            self.size = int(filesystem.size(path))
+            if self.size and is_local(filesystem):
+                with Path(path).open("rb") as stream:
+                    self._mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+
+    def stream(self) -> IO[bytes] | mmap.mmap:
+        """Return all of it, to be read from the beginning."""
+        stream: IO[bytes] | mmap.mmap = self._mapped or self._filesystem.open(self._path, "rb")
+        stream.seek(0)
+        return stream
+
+    def read(self, start: int, end: int) -> memoryview:
+        """Return some bytes."""
+        if self._mapped is not None:
+            return memoryview(self._mapped)[start:end]
+        with reading(self._path):
+            return memoryview(self._filesystem.cat_file(self._path, start=start, end=end))
+
+
 class Note(NamedTuple):
     """Where a block is noted."""
 
     name: str
-    # The whole file, mapped into memory where it is one of this machine's.
-    file: memoryview
+    file: NoteFile
+    # Where its record begins, what it says of the columns, and those.
     start: int
+    head: int
     columns: int
     end: int
 
@@ -119,40 +152,84 @@ def find_notes(
     names = sorted(path.rpartition("/")[2] for path in filesystem.ls(root, detail=False) if path.endswith(NOTES))
     notes: dict[str, Note] = {}
     parameters: dict[str, dict[str, Any]] = {}
-    for path in [f"{root}/{name}" for name in names]:
-        stream = _opened(filesystem, path)
-        whole = memoryview(stream) if isinstance(stream, mmap.mmap) else stream.getbuffer()
+    for file in [NoteFile(filesystem, f"{root}/{name}") for name in names]:
+        stream, start = file.stream(), 0
         for body, end in read_records(stream):
             name = body[:NAME_LENGTH]
             if name == _PARAMETERS:
                 parameters |= json.loads(body[NAME_LENGTH:])
+                start = end
                 continue
             head = NAME_LENGTH + _SIZE.size
             past = end + _SIZE.unpack(body[NAME_LENGTH:head])[0]
-            if past > len(whole):
+            if past > file.size:
                 break
-            notes[name.decode()] = Note(name.decode(), whole, end - len(body) + head, end, past)
+            notes[name.decode()] = Note(name.decode(), file, start, end - len(body) + head, end, past)
             stream.seek(past)
+            start = past
     return [notes[name] for name in sorted(notes)], parameters, names
 
 
-def _opened(filesystem: Any, path: str) -> mmap.mmap | io.BytesIO:  # noqa: ANN401 - fsspec has no types
-    with reading(path):
-        if is_local(filesystem) and filesystem.size(path):
-            with Path(path).open("rb") as stream:
-                return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-        return io.BytesIO(filesystem.cat_file(path))
+def write_notes(notes: Iterable[Note], parameters: Mapping[str, Mapping[str, Any]], stream: IO[bytes]) -> None:
+    """Write notes one after another, as they are."""
+    stream.write(framed(_PARAMETERS + json.dumps(parameters, sort_keys=True).encode()))
+    for note in notes:
+        stream.write(note.file.read(note.start, note.end))
 
 
-def alike(fragments: Iterable[Fragment]) -> Iterator[list[Fragment]]:
-    """Sort fragments by pool and rules: bits mean the same only where those are the same."""
-    kinds: dict[tuple[Any, ...], list[Fragment]] = {}
-    for fragment in fragments:
-        kinds.setdefault((fragment.about["pool"], fragment.rules), []).append(fragment)
+class Summary(NamedTuple):
+    """What a note says of its block, without the columns."""
+
+    note: Note
+    block: str
+    about: dict[str, Any]
+    documents: int
+    rules: tuple[str, ...]
+    words: int
+    scored: tuple[str, ...]
+
+
+def read_summary(note: Note) -> Summary:
+    """Return what a note is about."""
+    head = _decode(note.file.read(note.head, note.columns))
+    scored = tuple(label for label, _ in head.scores)
+    return Summary(note, head.block, json.loads(head.about), head.count, head.rules, head.words, scored)
+
+
+class _HasRules(Protocol):
+    @property
+    def about(self) -> dict[str, Any]: ...
+
+    @property
+    def rules(self) -> tuple[str, ...]: ...
+
+
+_Some = TypeVar("_Some", bound=_HasRules)
+
+
+def alike(blocks: Iterable[_Some]) -> Iterator[list[_Some]]:
+    """Sort blocks by pool and rules: bits mean the same only where those are the same."""
+    kinds: dict[tuple[Any, ...], list[_Some]] = {}
+    for block in blocks:
+        kinds.setdefault((block.about["pool"], block.rules), []).append(block)
     yield from kinds.values()
 
 
-def _head(fragment: Fragment) -> _Head:
+def grouped(notes: Sequence[Note], enough: int) -> Iterator[list[Note]]:
+    """Group notes until there is enough of them."""
+    group: list[Note] = []
+    total = 0
+    for note in notes:
+        group.append(note)
+        total += note.size
+        if total >= enough or len(group) >= _MOST_BLOCKS:
+            yield group
+            group, total = [], 0
+    if group:
+        yield group
+
+
+def _head(fragment: Fragment, compressed: int) -> _Head:
     return _Head(
         fragment.block,
         json.dumps(fragment.about, ensure_ascii=False).encode(),
@@ -162,7 +239,13 @@ def _head(fragment: Fragment) -> _Head:
         [(label, scores.dtype.str) for label, scores in fragment.scores.items()],
         None if fragment.ids is None else (fragment.ids.null_count > 0, _characters(fragment.ids).nbytes),
         fragment.sizes is not None,
+        compressed,
     )
+
+
+@cache
+def _lz4() -> pa.Codec:
+    return pa.Codec("lz4")
 
 
 def _columns(fragment: Fragment) -> list[memoryview]:
@@ -183,13 +266,17 @@ def _characters(texts: pa.Array) -> npt.NDArray[np.uint8]:
 
 
 def read_note(note: Note) -> Fragment:
-    """Return a block as it was noted; its columns stay where they are."""
-    head = _decode(note.file[note.start : note.columns])
-    count, at = head.count, note.columns
+    """Return a block as it was noted."""
+    whole = note.file.read(note.head, note.end)
+    head = _decode(whole[: note.columns - note.head])
+    columns = whole[note.columns - note.head :]
+    if head.compressed:
+        columns = memoryview(_lz4().decompress(columns, head.compressed))
+    at = 0
 
-    def take(kind: npt.DTypeLike, length: int = count) -> npt.NDArray[Any]:
+    def take(kind: npt.DTypeLike, length: int = head.count) -> npt.NDArray[Any]:
         nonlocal at
-        column = np.frombuffer(note.file, kind, length, at)
+        column = np.frombuffer(columns, kind, length, at)
         at += column.nbytes
         return column
 
@@ -202,7 +289,7 @@ def read_note(note: Note) -> Fragment:
         [take(np.int64) for _ in range(head.words)],
         [take(np.int64) for _ in range(head.words)],
         {label: take(kind) for label, kind in head.scores},
-        None if head.ids is None else _texts(take, count, *head.ids),
+        None if head.ids is None else _texts(take, head.count, *head.ids),
         take(np.int64) if head.sizes else None,
     )
 

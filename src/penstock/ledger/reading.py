@@ -2,57 +2,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import pyarrow as pa
 
 from penstock.errors import InputError
 from penstock.ledger.decisions import Decisions, assemble
-from penstock.ledger.fragment import ID, PARQUET, SCORE, describe, to_table
+from penstock.ledger.fragment import ID, PARQUET, SCORE, column_names, describe, to_table
 from penstock.ledger.keeping import FOLDER_NAME
-from penstock.ledger.notes import alike, find_notes, read_note
+from penstock.ledger.notes import Summary, alike, find_notes, grouped, read_note, read_summary
 from penstock.ledger.rules import FILE_NAME, Rules, read_rules
 from penstock.storage.filesystem import filesystem_of
 from penstock.storage.run_folder import FOLDER_NAME as RUN_FOLDER
 
+# Notes are read so many bytes at a time; they are a third of what they are in memory.
+_PIECE_BYTES = 1 << 24
 
-class Piece:
-    """A part of a ledger: one file, or blocks that are still notes because the run was stopped or is not over."""
 
-    def __init__(self, source: str | pa.Table) -> None:
-        self._table: pa.Table | None = None
-        if isinstance(source, pa.Table):
-            self._table = source
-            self.schema: pa.Schema = source.schema
-            self.num_rows = int(source.num_rows)
-        else:
-            import pyarrow.parquet as pq
+class Piece(ABC):
+    """A part of a ledger."""
 
-            filesystem, name = filesystem_of(source)
-            self._file = pq.ParquetFile(name, filesystem=filesystem)
-            self.schema = self._file.schema_arrow
-            self.num_rows = int(self._file.metadata.num_rows)
-        described = describe(self.schema)
-        # Rules in the order of their bits, each with its parameters; blocks with where they come from.
-        self.rules: dict[str, dict[str, Any]] = described["rules"]
-        self.blocks: dict[str, dict[str, Any]] = described["blocks"]
+    names: list[str]
+    # In the order of their bits, each with its parameters; and blocks with where they come from.
+    rules: dict[str, dict[str, Any]]
+    blocks: dict[str, dict[str, Any]]
+    num_rows: int
 
     @property
     def pool(self) -> int:
         """Which pool of workers wrote it."""
         return min((int(about["pool"]) for about in self.blocks.values()), default=0)
 
+    @abstractmethod
     def read(self, columns: list[str]) -> pa.Table:
         """Read some columns; those it does not have are left out."""
-        there = [name for name in columns if name in self.schema.names]
-        return self._table.select(there) if self._table is not None else self._file.read(columns=there)
 
     def read_facts(self) -> pa.Table:
         """Read everything but ids and scores, which are read when somebody asks for them."""
-        return self.read([name for name in self.schema.names if not name.startswith(SCORE) and name != ID])
+        return self.read([name for name in self.names if not name.startswith(SCORE) and name != ID])
+
+
+class StoredPiece(Piece):
+    """A Parquet file."""
+
+    def __init__(self, path: str) -> None:
+        import pyarrow.parquet as pq
+
+        filesystem, name = filesystem_of(path)
+        self._file = pq.ParquetFile(name, filesystem=filesystem)
+        schema = self._file.schema_arrow
+        self.names = schema.names
+        self.num_rows = int(self._file.metadata.num_rows)
+        described = describe(schema)
+        self.rules, self.blocks = described["rules"], described["blocks"]
+
+    def read(self, columns: list[str]) -> pa.Table:
+        """Read some columns; those it does not have are left out."""
+        return self._file.read(columns=[name for name in columns if name in self.names])
+
+
+class NotedPiece(Piece):
+    """Notes of blocks that are alike."""
+
+    def __init__(
+        self, noted: Sequence[Summary], labels: Sequence[str], parameters: Mapping[str, Mapping[str, Any]]
+    ) -> None:
+        self._notes = [summary.note for summary in noted]
+        self._labels = labels
+        self._parameters = parameters
+        scored = {label for summary in noted for label in summary.scored}
+        rules, words = noted[0].rules, noted[0].words
+        self.names = column_names(rules, words, scored)
+        self.num_rows = sum(summary.documents for summary in noted)
+        self.rules = {label: dict(parameters.get(label, {})) for label in rules}
+        self.blocks = {summary.block: summary.about for summary in noted}
+
+    def read(self, columns: list[str]) -> pa.Table:
+        """Read some columns; those it does not have are left out."""
+        return _table_of(self).select([name for name in columns if name in self.names])
+
+    def table(self) -> pa.Table:
+        """Return all of it."""
+        return to_table([read_note(note) for note in self._notes], self._labels, self._parameters)
+
+
+@lru_cache(maxsize=2)
+def _table_of(piece: NotedPiece) -> pa.Table:
+    """Read a piece; who asks for a column of it soon asks for another."""
+    return piece.table()
 
 
 @dataclass(frozen=True)
@@ -68,11 +109,11 @@ class Ledger:
         """Return every part, in the order in which documents went through the pools."""
         filesystem, name = filesystem_of(self.folder)
         paths = sorted(path for path in filesystem.ls(name, detail=False) if path.endswith(PARQUET))
-        pieces = [Piece(filesystem.unstrip_protocol(path)) for path in paths]
+        pieces: list[Piece] = [StoredPiece(filesystem.unstrip_protocol(path)) for path in paths]
         notes, parameters, _ = find_notes(self.folder)
-        for fragments in alike(map(read_note, notes)):
-            labels = self.rules.labels_of(fragments[0].about["pool"])
-            pieces.append(Piece(to_table(fragments, labels, parameters)))
+        for group in grouped(notes, _PIECE_BYTES):
+            for noted in alike(map(read_summary, group)):
+                pieces.append(NotedPiece(noted, self.rules.labels_of(noted[0].about["pool"]), parameters))
         return sorted(pieces, key=lambda piece: piece.pool)
 
     def row_in_file(self, block: str, row: int) -> int:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.core.files import PLACE_BITS
 from penstock.errors import InputError
 from penstock.ledger.decisions import Decisions, Place, assemble
 from penstock.ledger.fragment import BLOCK, ID, ROW
@@ -43,6 +44,7 @@ class Receipt:
 
     id: str | None
     files: list[str]
+    # Which document of the file; where documents are known by their place, the byte of the line or the row.
     row: int
     bytes: int
     kept: bool
@@ -54,6 +56,8 @@ class Receipt:
     place: Place
     # Of a duplicate the document that stays for it.
     duplicate_of: Twin | None = None
+    # What the row is counted in: "row" or "byte".
+    unit: str = "row"
 
 
 def find_document(ledger: Ledger, wanted: str) -> list[Place]:
@@ -81,10 +85,11 @@ def receipt_of(ledger: Ledger, place: Place) -> Receipt:
         for file in _resolved(ledger, entry["files"])
     ]
     twin = find_twin(ledger, dropped_by, about, place) if dropped_by is not None else None
+    files, row, unit = _whereabouts(ledger, about, place)
     return Receipt(
         id=decisions.ids()[int(at)].as_py(),
-        files=list(about.get("files", [])),
-        row=ledger.row_in_file(place.block, place.row),
+        files=files,
+        row=row,
         bytes=int(decisions.sizes[at]),
         kept=dropped_by is None and "remade_by" not in about,
         dropped_by=dropped_by,
@@ -93,7 +98,18 @@ def receipt_of(ledger: Ledger, place: Place) -> Receipt:
         remarks=list(_remarks(about, dropped_by, failed_at, twin)),
         place=place,
         duplicate_of=twin,
+        unit=unit,
     )
+
+
+def _whereabouts(ledger: Ledger, about: dict[str, Any], place: Place) -> tuple[list[str], int, str]:
+    """Return the file a document is from (or those read together), where in it, and what that is counted in."""
+    files = list(about.get("files", []))
+    read_by = about.get("read", {}).get("by")
+    if read_by not in ledger.rules or not ledger.rules[read_by].parameters.get("rows_are_places"):
+        return files, ledger.row_in_file(place.block, place.row), "row"
+    file = files[place.row >> PLACE_BITS]
+    return [file], place.row & ((1 << PLACE_BITS) - 1), "row" if file.endswith(".parquet") else "byte"
 
 
 def _resolved(ledger: Ledger, files: list[str]) -> list[str]:

@@ -77,7 +77,7 @@ def _id_of(ledger: Ledger, file: str, place: int) -> str | None:
         for block, about in piece.blocks.items():
             names = about.get("read", {}).get("metadata", {}).get("source_names", [])
             number = next((n for n, name in enumerate(names) if name.partition("[")[0] == file), None)
-            if number is None or ID not in piece.schema.names:
+            if number is None or ID not in piece.names:
                 continue
             rows = piece.read([BLOCK, ROW, ID])
             here = pc.and_(pc.equal(rows[BLOCK], block), pc.equal(rows[ROW], (number << PLACE_BITS) | place))

@@ -85,7 +85,7 @@ def _check(ledger: Ledger, label: str, parameter: str) -> None:
     labels = ledger.rule_labels()
     if label not in labels:
         raise InputError(f"no filter '{label}' in this run; it has {', '.join(labels)}.{suggestion(label, labels)}")
-    if not any(SCORE + label in piece.schema.names for piece in ledger.pieces) or label not in ledger.rules:
+    if not any(SCORE + label in piece.names for piece in ledger.pieces) or label not in ledger.rules:
         raise InputError(f"'{label}' keeps no score that could be judged anew. Run again with another {parameter}.")
     rule = ledger.rules[label]
     if parameter not in rule.parameters:

@@ -33,12 +33,13 @@ class RuleStage(ProcessingStage[DocumentBatch, DocumentBatch]):
         """Return the documents that pass; possibly none of them."""
         scored: dict[str, Judgement] = {}
         alive: Rows = np.arange(task.num_items)
+        known_as = task.source_rows if self._keeps_ledger else None
         for judgement in judge(task, self.rules, score_all=self._keeps_ledger):
             if judgement.rule.score_field is not None:
                 scored[judgement.rule.score_field] = judgement
             self.__dict__.setdefault("_part_counts", []).append(judgement.count)
-            if judgement.rule.drops and self._keeps_ledger:
-                self._record(judgement, task)
+            if judgement.rule.drops and known_as is not None:
+                self._record(judgement, known_as)
             alive = judgement.passed
         kept = task if len(alive) == task.num_items else task.select(alive)
         return kept.with_columns({name: _scores_of(given, alive) for name, given in scored.items()}) if scored else kept
@@ -96,12 +97,10 @@ class RuleStage(ProcessingStage[DocumentBatch, DocumentBatch]):
         if any(is_scanned(rule.filter) for rule in self.rules):
             warm_up()
 
-    def _record(self, judgement: Judgement, batch: DocumentBatch) -> None:
-        if batch.source_rows is not None:
-            rule = judgement.rule
-            all_of_them = len(judgement.rows) == batch.num_items
-            rows = batch.source_rows if all_of_them else batch.source_rows[judgement.rows]
-            self.record(Verdicts(rule.name, rows, judgement.kept, numbers(judgement.scores), rule.parameters))
+    def _record(self, judgement: Judgement, known_as: Rows) -> None:
+        rule = judgement.rule
+        rows = known_as if len(judgement.rows) == len(known_as) else known_as[judgement.rows]
+        self.record(Verdicts(rule.name, rows, judgement.kept, numbers(judgement.scores), rule.parameters))
 
     def _named_rules(self) -> list[Rule]:
         """Return the rules; a single one under the name the user gave the stage with ``with_(name=…)``."""

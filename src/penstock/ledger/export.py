@@ -1,0 +1,23 @@
+"""All receipts as Parquet, for whoever wants to ask something that no command answers."""
+
+from __future__ import annotations
+
+from penstock.ledger.fragment import PARQUET, write_table
+from penstock.ledger.reading import Ledger
+from penstock.storage.atomic import atomic_write
+
+
+def export_parquet(ledger: Ledger, folder: str) -> tuple[int, int]:
+    """Write a Parquet file for each piece of a ledger; return how many documents and files there are.
+
+    A document of which several pools of workers had something to say has a row for each of them.
+    """
+    documents: set[str] = set()
+    count = 0
+    for number, piece in enumerate(ledger.pieces):
+        with atomic_write(f"{folder.rstrip('/')}/{number:05}-pool-{piece.pool}{PARQUET}") as stream:
+            write_table(piece.read(piece.names), stream)
+        new = piece.blocks.keys() - documents
+        documents |= new
+        count += sum(int(about.get("count", 0)) for block, about in piece.blocks.items() if block in new)
+    return count, len(ledger.pieces)
