@@ -24,7 +24,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock import StreamingExecutor
-from penstock.ledger.fragment import Fragment, RuleColumn, pack, to_table, write_table
+from penstock.ledger.fragment import Fragment, RuleColumn, pack
+from penstock.ledger.notes import Notes
 from penstock.ledger.reading import find_ledger
 from penstock.ledger.rules import Rules, StageRule, write_rules
 from penstock.ledger.whatif import parse_changes, what_if
@@ -99,7 +100,7 @@ def time_whatif(documents: int, rules: int) -> None:
         decider = "penstock.text:WordCountFilter"
         stages = [StageRule(label, label, decider, {"min_words": 50, "max_words": 100000}) for label in labels]
         write_rules(folder, Rules("benchmark", ((tuple(labels),),), tuple(stages), ("id",)))
-        _write_pieces(folder, labels, documents)
+        _write_notes(folder, labels, documents)
         for attempt in range(3):
             start = time.perf_counter()
             ledger = find_ledger(scratch)
@@ -118,9 +119,10 @@ def time_whatif(documents: int, rules: int) -> None:
         print(f"the same as a command, with the start of Python: {time.perf_counter() - start:.2f} s")
 
 
-def _write_pieces(folder: str, labels: list[str], documents: int) -> None:
+def _write_notes(folder: str, labels: list[str], documents: int) -> None:
     chance = np.random.default_rng(1)
-    per_piece = 16_384
+    per_piece = 2_000
+    notes = Notes(folder)
     for number, first in enumerate(range(0, documents, per_piece)):
         count = min(per_piece, documents - first)
         columns = {}
@@ -140,8 +142,8 @@ def _write_pieces(folder: str, labels: list[str], documents: int) -> None:
             pa.array([f"doc-{first + row}" for row in range(count)]),
             chance.integers(100, 20_000, count),
         )
-        with Path(f"{folder}/{number:04}.parquet").open("wb") as stream:
-            write_table(to_table([fragment], labels, {}), stream)
+        notes.add(fragment, {label: {} for label in labels})
+    notes.close()
 
 
 def main() -> None:

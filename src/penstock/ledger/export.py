@@ -16,7 +16,7 @@ def export_parquet(ledger: Ledger, folder: str) -> tuple[int, int]:
     count = 0
     for number, piece in enumerate(ledger.pieces):
         with atomic_write(f"{folder.rstrip('/')}/{number:05}-pool-{piece.pool}{PARQUET}") as stream:
-            write_table(piece.read(piece.names), stream)
+            write_table(piece.table(), stream)
         new = piece.blocks.keys() - documents
         documents |= new
         count += sum(int(about.get("count", 0)) for block, about in piece.blocks.items() if block in new)

@@ -90,30 +90,9 @@ def to_table(
     fragments: Sequence[Fragment], labels: Sequence[str], parameters: Mapping[str, Mapping[str, Any]]
 ) -> pa.Table:
     """Return fragments of one pool and the same rules as one table that describes itself."""
-    rules = fragments[0].rules
-    counts = [len(fragment.rows) for fragment in fragments]
-    numbers = np.repeat(np.arange(len(fragments)), counts)
-    dropped = np.concatenate([fragment.dropped for fragment in fragments])
-    columns: dict[str, pa.Array] = {
-        BLOCK: _texts([fragment.block for fragment in fragments]).take(_array(numbers)),
-        ROW: _array(np.concatenate([fragment.rows for fragment in fragments])),
-        ID: _joined([fragment.ids for fragment in fragments], counts, pa.string()),
-        BYTES: _joined([fragment.sizes for fragment in fragments], counts, pa.int64()),
-        DROPPED_BY: _texts(labels).take(_array(dropped, dropped < 0)),
-    }
-    words = range(len(fragments[0].asked))
-    asked = [np.concatenate([fragment.asked[word] for fragment in fragments]) for word in words]
-    for word in words:
-        columns[f"{ASKED}{word}"] = _array(asked[word])
-        columns[f"{FAILED}{word}"] = _array(np.concatenate([fragment.fails[word] for fragment in fragments]))
+    rules, words = fragments[0].rules, len(fragments[0].asked)
     scored = {label for fragment in fragments for label in fragment.scores}
-    always = [int(np.bitwise_and.reduce(word)) for word in asked]
-    for number, label in enumerate(rules):
-        if label in scored:
-            word, bit = divmod(number, RULES_PER_WORD)
-            silent = None if always[word] >> bit & 1 else asked[word] >> bit & 1 == 0
-            given = [fragment.scores.get(label) for fragment in fragments]
-            columns[SCORE + label] = _score_column(given, counts, silent)
+    columns = columns_of(fragments, labels, column_names(rules, words, scored))
     described = {
         "rules": {label: dict(parameters.get(label, {})) for label in rules},
         "blocks": {fragment.block: fragment.about for fragment in fragments},
@@ -122,6 +101,44 @@ def to_table(
     fields = [pa.field(name, values.type, nullable=values.null_count > 0) for name, values in columns.items()]
     metadata = {METADATA: json.dumps(described, ensure_ascii=False)}
     return pa.Table.from_arrays(list(columns.values()), schema=pa.schema(fields, metadata))
+
+
+def columns_of(fragments: Sequence[Fragment], labels: Sequence[str], names: Sequence[str]) -> dict[str, pa.Array]:
+    """Return some columns of the table that fragments make."""
+    columns = {name: _column(fragments, labels, name) for name in names if not name.startswith(SCORE)}
+    wanted = {name.removeprefix(SCORE) for name in names if name.startswith(SCORE)}
+    counts = [len(fragment.rows) for fragment in fragments]
+    asked: list[npt.NDArray[np.int64]] = []
+    if wanted:
+        asked = [np.concatenate(words) for words in zip(*(fragment.asked for fragment in fragments), strict=True)]
+    always = [int(np.bitwise_and.reduce(word)) for word in asked]
+    for number, label in enumerate(fragments[0].rules):
+        if label in wanted:
+            word, bit = divmod(number, RULES_PER_WORD)
+            silent = None if always[word] >> bit & 1 else asked[word] >> bit & 1 == 0
+            given = [fragment.scores.get(label) for fragment in fragments]
+            columns[SCORE + label] = _score_column(given, counts, silent)
+    return {name: columns[name] for name in names}
+
+
+def _column(fragments: Sequence[Fragment], labels: Sequence[str], name: str) -> pa.Array:
+    """Return a column that is not one of scores."""
+    counts = [len(fragment.rows) for fragment in fragments]
+    if name == BLOCK:
+        numbers = np.repeat(np.arange(len(fragments)), counts)
+        return _texts([fragment.block for fragment in fragments]).take(_array(numbers))
+    if name == ROW:
+        return _array(np.concatenate([fragment.rows for fragment in fragments]))
+    if name == ID:
+        return _joined([fragment.ids for fragment in fragments], counts, pa.string())
+    if name == BYTES:
+        return _joined([fragment.sizes for fragment in fragments], counts, pa.int64())
+    if name == DROPPED_BY:
+        dropped = np.concatenate([fragment.dropped for fragment in fragments])
+        return _texts(labels).take(_array(dropped, dropped < 0))
+    kind, _, word = name.partition(".")
+    words = [(fragment.asked if f"{kind}." == ASKED else fragment.fails)[int(word)] for fragment in fragments]
+    return _array(np.concatenate(words))
 
 
 def column_names(rules: Sequence[str], words: int, scored: Collection[str]) -> list[str]:

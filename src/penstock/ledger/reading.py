@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from penstock.errors import InputError
 from penstock.ledger.decisions import Decisions, assemble
-from penstock.ledger.fragment import ID, PARQUET, SCORE, column_names, describe, to_table
+from penstock.ledger.fragment import ID, PARQUET, SCORE, Fragment, column_names, columns_of, describe, to_table
 from penstock.ledger.keeping import FOLDER_NAME
 from penstock.ledger.notes import Summary, alike, find_notes, grouped, read_note, read_summary
 from penstock.ledger.rules import FILE_NAME, Rules, read_rules
@@ -41,6 +41,10 @@ class Piece(ABC):
     def read(self, columns: list[str]) -> pa.Table:
         """Read some columns; those it does not have are left out."""
 
+    @abstractmethod
+    def table(self) -> pa.Table:
+        """Return all of it, as a table that describes itself."""
+
     def read_facts(self) -> pa.Table:
         """Read everything but ids and scores, which are read when somebody asks for them."""
         return self.read([name for name in self.names if not name.startswith(SCORE) and name != ID])
@@ -64,6 +68,10 @@ class StoredPiece(Piece):
         """Read some columns; those it does not have are left out."""
         return self._file.read(columns=[name for name in columns if name in self.names])
 
+    def table(self) -> pa.Table:
+        """Return all of it, as a table that describes itself."""
+        return self._file.read()
+
 
 class NotedPiece(Piece):
     """Notes of blocks that are alike."""
@@ -83,17 +91,22 @@ class NotedPiece(Piece):
 
     def read(self, columns: list[str]) -> pa.Table:
         """Read some columns; those it does not have are left out."""
-        return _table_of(self).select([name for name in columns if name in self.names])
+        there = [name for name in columns if name in self.names]
+        return pa.table(columns_of(_fragments_of(self), self._labels, there))
 
     def table(self) -> pa.Table:
-        """Return all of it."""
-        return to_table([read_note(note) for note in self._notes], self._labels, self._parameters)
+        """Return all of it, as a table that describes itself."""
+        return to_table(_fragments_of(self), self._labels, self._parameters)
+
+    def fragments(self) -> list[Fragment]:
+        """Return its blocks."""
+        return [read_note(note) for note in self._notes]
 
 
 @lru_cache(maxsize=2)
-def _table_of(piece: NotedPiece) -> pa.Table:
+def _fragments_of(piece: NotedPiece) -> list[Fragment]:
     """Read a piece; who asks for a column of it soon asks for another."""
-    return piece.table()
+    return piece.fragments()
 
 
 @dataclass(frozen=True)
