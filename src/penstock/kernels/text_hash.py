@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from penstock.kernels.native import native
+from penstock.kernels.native import load_u64, native
 from penstock.kernels.polynomial import Bytes, mix
 from penstock.kernels.text_buffer import text_buffer
 
@@ -28,14 +28,6 @@ def text_hashes(texts: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uint64]:
 
 
 @native
-def _word(data: Bytes, i: int) -> np.uint64:
-    word = np.uint64(data[i])
-    for k in range(1, 8):
-        word |= np.uint64(data[i + k]) << np.uint64(8 * k)
-    return word
-
-
-@native
 def _rotated(value: np.uint64, by: int) -> np.uint64:
     return (value << np.uint64(by)) | (value >> np.uint64(64 - by))
 
@@ -47,9 +39,9 @@ def _hash_all(data: Bytes, offsets: npt.NDArray[np.int64], out: npt.NDArray[np.u
         h1, h2 = np.uint64(0), np.uint64(0)
         i = start
         while i + 16 <= stop:
-            h1 ^= _rotated(_word(data, i) * _C1, 31) * _C2
+            h1 ^= _rotated(load_u64(data, i) * _C1, 31) * _C2
             h1 = (_rotated(h1, 27) + h2) * _5 + _D1
-            h2 ^= _rotated(_word(data, i + 8) * _C2, 33) * _C1
+            h2 ^= _rotated(load_u64(data, i + 8) * _C2, 33) * _C1
             h2 = (_rotated(h2, 31) + h1) * _5 + _D2
             i += 16
         low, high = np.uint64(0), np.uint64(0)

@@ -10,6 +10,8 @@ from typing import Any
 from penstock.runtime.freed_memory import keep_freed_memory
 
 keep_freed_memory()
+# Nothing of what is loaded here is garbage: to look for some takes a tenth of the time.
+gc.disable()
 
 from numba.core.registry import cpu_target  # noqa: E402 - after what must be set before Arrow is loaded
 
@@ -31,5 +33,5 @@ _target.typing_context.refresh()
 _target.target_context.refresh()
 
 # What is here now stays: a worker that looked through it for garbage would copy all of it.
-gc.collect()
 gc.freeze()
+gc.enable()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from itertools import accumulate, groupby
 from pathlib import Path
 from typing import IO, Any, ClassVar, NamedTuple
@@ -16,7 +16,7 @@ from penstock.core.documents import DocumentBatch
 from penstock.core.files import FileGroupTask
 from penstock.core.json_column import agree_on_json
 from penstock.errors import InputError, MissingColumnError
-from penstock.storage.filesystem import open_stored, reading
+from penstock.storage.filesystem import filesystem_of, is_local, open_stored, reading
 from penstock.text.io.reader import DocumentReader, DocumentReaderStage, Piece, places
 from penstock.text.io.writer import DocumentWriter
 
@@ -97,7 +97,7 @@ class ParquetReaderStage(DocumentReaderStage):
     def _open(self, path: str, stack: ExitStack) -> Any:  # noqa: ANN401 - pyarrow has no types
         import pyarrow.parquet as pq
 
-        stream = stack.enter_context(open_stored(path, self.storage_options))
+        stream = stack.enter_context(_stored(path, self.storage_options))
         options = {key: self.read_kwargs[key] for key in _FILE_OPTIONS if key in self.read_kwargs}
         with _naming(path):
             # Without pre_buffer: it would fetch every row group before the first is asked for.
@@ -112,6 +112,18 @@ class ParquetReaderStage(DocumentReaderStage):
             key: value for key, value in self.read_kwargs.items() if key not in ("storage_options", *_FILE_OPTIONS)
         }
         return {"columns": self.fields, **other}
+
+
+@contextmanager
+def _stored(path: str, storage_options: dict[str, Any] | None) -> Iterator[Any]:
+    """Open a file; one of this machine's in Arrow's own way, which needs no Python to read it."""
+    filesystem, name = filesystem_of(path, storage_options)
+    if not is_local(filesystem):
+        with open_stored(path, storage_options) as stream:
+            yield stream
+        return
+    with reading(path), pa.OSFile(name) as file:
+        yield file
 
 
 def _piece(task: FileGroupTask, held: list[_Rows], is_last: bool) -> Piece:
