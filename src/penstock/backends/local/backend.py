@@ -21,8 +21,20 @@ from penstock.backends.chain import ChainOrders
 from penstock.backends.local.folders import RunFolders
 from penstock.backends.local.fork_server import fork_server, without_main
 from penstock.backends.local.holdings import StoredTasks
-from penstock.backends.local.messages import FromWorker, Grant, Line, Ready, Run, SetupFailed, Stop, ToWorker
+from penstock.backends.local.messages import (
+    Begin,
+    Free,
+    FromWorker,
+    Grant,
+    Line,
+    Ready,
+    Run,
+    SetupFailed,
+    Stop,
+    ToWorker,
+)
 from penstock.backends.local.process import WorkerOrders, worker_main
+from penstock.backends.local.spares import Spare, Spares, may_stay
 from penstock.backends.reception import Reception
 from penstock.backends.travelling import pickled_chain, preludes
 from penstock.core.cluster import Cluster
@@ -65,6 +77,8 @@ class LocalWorker:
     hung_up: bool = False
     kill_reason: str = ""
     stop_by: float = float("inf")
+    # Pools its process has served, this one included.
+    served: frozenset[int] = frozenset()
 
 
 class LocalBackend:
@@ -92,6 +106,8 @@ class LocalBackend:
         with without_main():
             self.folders = RunFolders.make(self._context, spill_dir)
         self._workers: dict[str, LocalWorker] = {}
+        self._spares = Spares()
+        self._may_stay = [may_stay(pool) for pool in plan.pools]
         self._stored = StoredTasks()
         self._reception = Reception(plan, books, self._stored)
         self._selector = selectors.DefaultSelector()
@@ -115,7 +131,7 @@ class LocalBackend:
                 if (worker := self._workers.get(worker_id)) is not None:
                     worker.ending = True
                     worker.stop_by = self.now() + _STOP_PATIENCE_S
-                    self._send(worker, Stop())
+                    self._send(worker, Stop(stay=self._may_stay[worker.pool]))
             case KillWorker(worker_id, reason):
                 if (worker := self._workers.get(worker_id)) is not None:
                     worker.ending, worker.kill_reason = True, reason
@@ -174,6 +190,7 @@ class LocalBackend:
             worker.process.join(timeout=10)
             worker.line.close()
         self._workers.clear()
+        self._spares.let_go()
         self._selector.close()
         self.folders.remove()
 
@@ -206,12 +223,19 @@ class LocalBackend:
             spill_folder=self.folders.spill,
             failure_folder=self._failure_folder,
         )
-        ours, theirs = self._context.Pipe()
-        process = self._context.Process(target=worker_main, args=(theirs, orders), name=f"penstock-{action.worker}")
-        with without_main():
-            process.start()
-        theirs.close()
-        worker = LocalWorker(action.worker, action.pool, process, Line(ours))
+        spare = self._spares.take(action.pool, chain.threads) if self._may_stay[action.pool] else None
+        if spare is not None:
+            process, line, served = spare.process, spare.line, spare.served
+        else:
+            ours, theirs = self._context.Pipe()
+            process = self._context.Process(target=worker_main, args=(theirs, orders), name=f"penstock-{action.worker}")
+            with without_main():
+                process.start()
+            theirs.close()
+            line, served = Line(ours), frozenset()
+        worker = LocalWorker(action.worker, action.pool, process, line, served=served | {action.pool})
+        if spare is not None:
+            self._send(worker, Begin(orders))
         self._workers[worker.id] = worker
         self._selector.register(worker.line, selectors.EVENT_READ, lambda: self._read(worker))
         self._selector.register(process.sentinel, selectors.EVENT_READ, lambda: self._ended(worker))
@@ -240,8 +264,20 @@ class LocalBackend:
             case SetupFailed(reason):
                 worker.kill_reason = reason
                 return []
+            case Free():
+                return self._freed(worker)
             case report:
                 return self._reception.take(worker, report)
+
+    def _freed(self, worker: LocalWorker) -> list[Event]:
+        """Keep the process of a worker that has torn down."""
+        del self._workers[worker.id]
+        self._selector.unregister(worker.line)
+        self._selector.unregister(worker.process.sentinel)
+        take_crumb(crumb_path(self.folders.memory, worker.id))
+        threads = max(1, ceil(self._plan.pools[worker.pool].resources.cpus))
+        self._spares.add(Spare(worker.process, worker.line, threads, worker.served, self.now()))
+        return [WorkerGone(worker.id)]
 
     def _ended(self, worker: LocalWorker) -> list[Event]:
         """Say how a process ended, after everything it had still said."""
@@ -250,6 +286,8 @@ class LocalBackend:
         events: list[Event] = []
         while not worker.hung_up and worker.line.has_more():  # a process of its own may still hold the other end
             events += self._read(worker)
+        if worker.id not in self._workers:
+            return events  # it had torn down, and died since
         if not worker.hung_up:
             self._selector.unregister(worker.line)
         worker.process.join()
@@ -267,6 +305,7 @@ class LocalBackend:
     def _look_at_workers(self) -> list[Event]:
         """Kill workers that use more memory than their stages declared, or do not stop."""
         self._next_look = self.now() + _LOOK_AT_MEMORY_EVERY_S
+        self._spares.let_go(self.now())
         resident = 0
         for worker in self._workers.values():
             try:

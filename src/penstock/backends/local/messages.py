@@ -37,7 +37,15 @@ class Grant(NamedTuple):
 
 
 class Stop(NamedTuple):
-    """To a worker: tear down and end."""
+    """To a worker: tear down and end, or, if it is to stay, wait for other orders."""
+
+    stay: bool = False
+
+
+class Begin(NamedTuple):
+    """To a worker that has torn down: begin anew, in another pool."""
+
+    orders: Any
 
 
 class Ready(NamedTuple):
@@ -50,8 +58,12 @@ class SetupFailed(NamedTuple):
     reason: str
 
 
-ToWorker = Run | Grant | Stop
-FromWorker = Ready | SetupFailed | Report
+class Free(NamedTuple):
+    """From a worker that is to stay: torn down."""
+
+
+ToWorker = Run | Grant | Stop | Begin
+FromWorker = Ready | SetupFailed | Free | Report
 
 
 class Line:

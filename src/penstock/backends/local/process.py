@@ -15,7 +15,18 @@ from pathlib import Path
 from typing import Any
 
 from penstock.backends.chain import ChainOrders, set_up_chain
-from penstock.backends.local.messages import FromWorker, Grant, Line, Ready, Run, SetupFailed, Stop, ToWorker
+from penstock.backends.local.messages import (
+    Begin,
+    Free,
+    FromWorker,
+    Grant,
+    Line,
+    Ready,
+    Run,
+    SetupFailed,
+    Stop,
+    ToWorker,
+)
 from penstock.backends.reports import Done, Failed, Gives, Wants
 from penstock.backends.resident import ResidentMemory
 from penstock.core.stage import ProcessingStage
@@ -50,10 +61,13 @@ def worker_main(connection: Connection, orders: WorkerOrders) -> None:
     """Live as a worker until told to stop, or until the driver is gone."""
     _die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the driver decides what it means
-    set_thread_variables(orders.chain.threads)
-    os.environ.update(orders.environment)
+    line = Line(connection)
+    following: WorkerOrders | None = orders
     try:
-        _Process(connection, orders).live()
+        while following is not None:
+            set_thread_variables(following.chain.threads)
+            os.environ.update(following.environment)
+            following = _Process(line, following).live()
     except (EOFError, BrokenPipeError, ConnectionResetError):
         os._exit(0)  # the driver is gone, and with it everybody who could want an answer
 
@@ -61,8 +75,8 @@ def worker_main(connection: Connection, orders: WorkerOrders) -> None:
 class _Process:
     """One worker: its chain, its credit, and messages that came while it was busy."""
 
-    def __init__(self, connection: Connection, orders: WorkerOrders) -> None:
-        self._line = Line(connection)
+    def __init__(self, line: Line, orders: WorkerOrders) -> None:
+        self._line = line
         self._orders = orders
         self._inbox: deque[ToWorker] = deque()
         self._credit = 0
@@ -70,24 +84,30 @@ class _Process:
         self._stored = 0
         self._resident = ResidentMemory()
 
-    def live(self) -> None:
+    def live(self) -> WorkerOrders | None:
+        """Work until told to stop; return what to do then, if there is something."""
         try:
             worker = self._set_up()
         except Exception as error:
             self._send(
                 SetupFailed(str(error) if isinstance(error, PenstockError) else f"{type(error).__name__}: {error}")
             )
-            return
+            return None
         self._send(Ready())
-        while True:
-            while not self._inbox:
-                self._inbox.extend(self._line.receive())
-            message = self._inbox.popleft()
-            if isinstance(message, Stop):
-                break
+        while not isinstance(message := self._next(), Stop):
             if isinstance(message, Run):
                 self._run(worker, message)
         worker.stop()
+        if not message.stay:
+            return None
+        self._send(Free())
+        begin = self._next()
+        return begin.orders if isinstance(begin, Begin) else None
+
+    def _next(self) -> ToWorker:
+        while not self._inbox:
+            self._inbox.extend(self._line.receive())
+        return self._inbox.popleft()
 
     def _set_up(self) -> Worker:
         orders = self._orders

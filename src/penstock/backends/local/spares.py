@@ -1,0 +1,62 @@
+"""Processes between two pools: one that has served a pool serves the next, with all it has loaded and its memory.
+
+Deduplication has a dozen phases that follow each other. To start and end a process takes longer than most of them do on
+a small input, and memory that is new to a process costs as much to touch as to hash. Only Penstock's own stages are
+served in turn: what a user's leave behind is known to nobody. Who leaves one pool never comes back to it, because a
+worker that is to be recycled must be another process.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from multiprocessing.context import ForkServerProcess
+
+from penstock.backends.local.messages import Line
+from penstock.plan.plan import Pool
+
+_OWN_STAGES = ("penstock.dedup.", "penstock.text.io.")
+_KEPT_S = 2.0
+
+
+@dataclass
+class Spare:
+    """A process that waits for orders."""
+
+    process: ForkServerProcess
+    line: Line
+    threads: int
+    served: frozenset[int]
+    since: float
+
+
+class Spares:
+    """Processes that wait for orders."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Spare] = []
+
+    def add(self, spare: Spare) -> None:
+        """Keep a process for a while."""
+        self._waiting.append(spare)
+
+    def take(self, pool: int, threads: int) -> Spare | None:
+        """Return one that can serve a pool, if there is one."""
+        for number, spare in enumerate(self._waiting):
+            if pool not in spare.served and spare.threads == threads and spare.process.is_alive():
+                return self._waiting.pop(number)
+        return None
+
+    def let_go(self, now: float = float("inf")) -> None:
+        """End those that have waited too long."""
+        old = [spare for spare in self._waiting if now - spare.since > _KEPT_S]
+        self._waiting = [spare for spare in self._waiting if spare not in old]
+        for spare in old:
+            spare.process.kill()
+        for spare in old:
+            spare.process.join(timeout=10)
+            spare.line.close()
+
+
+def may_stay(pool: Pool) -> bool:
+    """Tell whether a process that has served a pool is as good as new, or can serve this one as if it were."""
+    return not pool.resources.requires_gpu and all(type(step).__module__.startswith(_OWN_STAGES) for step in pool.steps)

@@ -1,0 +1,97 @@
+"""Processes that serve one pool after another, and those that must not."""
+
+from __future__ import annotations
+
+import json
+import os
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock import DocumentBatch, Pipeline, ProcessingStage, Resources, StreamingExecutor
+from penstock.backends.local.backend import LocalBackend
+from penstock.backends.local.fork_server import fork_server
+from penstock.backends.local.messages import Line
+from penstock.backends.local.spares import Spare, Spares
+from penstock.dedup import ExactDeduplicationWorkflow
+from penstock.schedule.actions import Action, StartWorker
+from penstock.testing import make_batch
+
+
+def test_phases_of_a_deduplication_share_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "in").mkdir()
+    lines = [json.dumps({"id": i, "text": f"text {i % 7}"}) for i in range(20)]
+    (tmp_path / "in" / "a.jsonl").write_text("\n".join(lines))
+    begun: list[str] = []
+    forked: list[Any] = []
+    start, carry_out = ForkServerProcess.start, LocalBackend.carry_out
+
+    def count_start(process: ForkServerProcess) -> None:
+        forked.append(process)
+        start(process)
+
+    def count_action(backend: LocalBackend, action: Action) -> None:
+        if isinstance(action, StartWorker):
+            begun.append(action.worker)
+        carry_out(backend, action)
+
+    monkeypatch.setattr(ForkServerProcess, "start", count_start)
+    monkeypatch.setattr(LocalBackend, "carry_out", count_action)
+    workflow = ExactDeduplicationWorkflow(
+        str(tmp_path / "out"), str(tmp_path / "in"), input_filetype="jsonl", perform_removal=True, show_progress=False
+    )
+    found = workflow.run(StreamingExecutor(show_progress=False, cpus=2))
+    assert found.metadata["num_duplicates"] == 13
+    assert len(begun) >= 8, "a pool for each phase"
+    assert len(forked) <= len(begun) // 2 + 2, "a guard of the run's folders is forked as well"
+    assert not any(process.is_alive() for process in forked[1:])
+
+
+class WhoAmI(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Writes down which process it is in."""
+
+    def __init__(self, name: str, folder: str, cpus: float) -> None:
+        self.name = name
+        self.folder = folder
+        self.resources = Resources(cpus=cpus)
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        Path(self.folder, f"{self.name}-{os.getpid()}").touch()
+        return task
+
+
+def test_stages_of_a_user_share_no_process(tmp_path: Path) -> None:
+    stages = [WhoAmI(name, str(tmp_path), cpus).with_(batch_size=1) for name, cpus in (("a", 1), ("b", 1.5))]
+    executor = StreamingExecutor(show_progress=False, cpus=4, config={"execution_mode": "batch"})
+    Pipeline("p", stages=stages).run(executor, [make_batch(["x"]) for _ in range(4)])
+    seen = [path.name.split("-") for path in tmp_path.iterdir()]
+    assert {name for name, _ in seen} == {"a", "b"}
+    assert not {pid for name, pid in seen if name == "a"} & {pid for name, pid in seen if name == "b"}
+
+
+def _exit() -> None:
+    pass
+
+
+def test_only_who_is_alive_and_new_to_a_pool_is_taken() -> None:
+    context = fork_server()
+    ours, theirs = context.Pipe()
+    dead, alive = context.Process(target=_exit), context.Process(target=theirs.recv)
+    for process in (dead, alive):
+        process.start()
+    dead.join()
+    spares = Spares()
+    spares.add(Spare(dead, Line(ours), 1, frozenset({0}), 0.0))
+    spares.add(Spare(alive, Line(ours), 1, frozenset({0}), 0.0))
+    assert spares.take(0, 1) is None, "who is recycled does not come back"
+    assert spares.take(1, 2) is None, "other limits"
+    spares.let_go(1.0)
+    taken = spares.take(1, 1)
+    assert taken is not None
+    assert taken.process is alive
+    spares.add(taken)
+    spares.let_go(10.0)
+    assert not alive.is_alive()
+    assert spares.take(1, 1) is None
