@@ -68,8 +68,9 @@ def open_run(
         with_checkpoint=checkpoint_path is not None,
         memory_budget=memory_budget,
     )
-    prints = fingerprint(plan.stages, initial_tasks)
-    journal = Journal(checkpoint_path, prints) if checkpoint_path is not None else None
+    journal = None
+    if checkpoint_path is not None:
+        journal = Journal(checkpoint_path, fingerprint(plan.stages, initial_tasks))
     writer = next((stage for stage in reversed(plan.stages) if stage.writes_to() is not None), None)
     output = writer.writes_to() if writer is not None else None
     options = getattr(writer, "storage_options", None)

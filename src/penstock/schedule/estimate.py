@@ -130,7 +130,10 @@ class Seen(NamedTuple):
 
     def plus(self, other: Seen) -> Seen:
         """Return both together."""
-        return Seen(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+        items, seconds, tasks, squares, logs = other
+        return Seen(
+            self.items + items, self.seconds + seconds, self.tasks + tasks, self.squares + squares, self.logs + logs
+        )
 
 
 @dataclass
