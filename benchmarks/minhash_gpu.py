@@ -9,7 +9,7 @@ second (132 multiprocessors, 64 a clock, 1.75 GHz) and as many minima beside the
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
 
 import numpy as np
@@ -74,5 +74,8 @@ def measure(path: str) -> None:
 
 
 if __name__ == "__main__":
-    compare(sys.argv[1:])
-    measure(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", nargs="+", help="Parquet files with a column 'text'; speed is measured on the first")
+    given = parser.parse_args()
+    compare(given.data)
+    measure(given.data[0])

@@ -300,3 +300,26 @@ def test_what_an_earlier_run_has_shown_makes_the_first_plan_the_last() -> None:
     trace, scheduler = simulate(specs, [Law(constant(0.17)), Law(constant(0.21))], machine(126), 5_000)
     assert scheduler.plans[0].workers == (56, 70)
     assert trace.finished_at <= 1.04 * 5_000 * 0.38 / 126
+
+
+def test_what_was_killed_without_a_reason_is_tried_in_turn_before_and_behind_the_others() -> None:
+    """A killer with a rhythm would otherwise always hit the same one."""
+    scheduler = Scheduler([PoolSpec("only", workers=2)], machine(), Settings(memory_budget=10**9, max_attempts=5))
+    actions = scheduler.begin(0.0, sources(2))
+    first, second = [action.worker for action in of(StartWorker, actions) if isinstance(action, StartWorker)]
+    given = scheduler.handle(0.0, WorkerReady(first), WorkerReady(second))
+    assert [action.items for action in given if isinstance(action, RunBatch)] == [("0/0_0",), ("0/0_1",)]
+    tried: list[tuple[str, ...]] = []
+    actions = [
+        *scheduler.handle(1.0, WorkerLost(first, "killed", from_outside=True)),
+        *scheduler.handle(1.0, WorkerLost(second, "killed", from_outside=True)),
+    ]
+    for now in range(2, 6):
+        worker = next(action.worker for action in actions if isinstance(action, StartWorker))
+        [run] = of(RunBatch, scheduler.handle(float(now), WorkerReady(worker)))
+        assert isinstance(run, RunBatch)
+        tried.append(run.items)
+        lost = scheduler.handle(float(now), WorkerLost(worker, "killed", from_outside=True))
+        actions = [action for action in [*actions, *lost] if getattr(action, "worker", None) != worker]
+    # Both have died once, the second last: it is first. Then it goes behind, and when it has died again, before.
+    assert tried == [("0/0_1",), ("0/0_0",), ("0/0_1",), ("0/0_1",)]
