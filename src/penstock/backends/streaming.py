@@ -116,7 +116,8 @@ class StreamingExecutor:
         """Run the pipeline and return what its last stage gave, in the order of the input."""
         venue = self._venue()
         try:
-            return self._execute(venue, pipeline, initial_tasks, checkpoint_path)
+            with rarely_searched():
+                return self._execute(venue, pipeline, initial_tasks, checkpoint_path)
         finally:
             venue.close()
 
@@ -240,7 +241,7 @@ class _StreamingRun:
             ledger=self.opened.ledger,
         )
         try:
-            with _interruptible(backend), self._view, rarely_searched():
+            with _interruptible(backend), self._view:
                 first = self.scheduler.begin(backend.now(), self._put(backend, roots, given=given))
                 drive(self.scheduler, backend, first, look=partial(self._look, backend), look_every=_LOOK_EVERY_S)
         finally:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from penstock.core.lazy_rows import Rows
 
 _LONGEST_EXCERPT = 500
+# So many bytes that nobody needs may travel with a batch.
+_SMALL = 65536
 
 
 @dataclass(repr=False)
@@ -228,11 +230,15 @@ class DocumentBatch(Task[Any]):
 
     def compacted(self) -> DocumentBatch:
         """Return the batch without the rest of a table, or of a file, that it is a part of."""
-        compact = copy.copy(self)
         if self._lazy is not None:
+            compact = copy.copy(self)
             compact.__dict__["_lazy"] = self._lazy.compacted()
-        elif _is_arrow(self.data) and self.data.get_total_buffer_size() > 1.5 * self.data.nbytes + 65536:
-            compact.__dict__["data"] = self.data.take(list(range(len(self.data))))
+            return compact
+        whole = self.data.get_total_buffer_size() if _is_arrow(self.data) else 0
+        if whole <= _SMALL or whole <= 1.5 * self.data.nbytes + _SMALL:
+            return self
+        compact = copy.copy(self)
+        compact.__dict__["data"] = self.data.take(list(range(len(self.data))))
         return compact
 
     def get_columns(self) -> list[str]:

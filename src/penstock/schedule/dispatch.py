@@ -15,6 +15,11 @@ from penstock.schedule.workforce import file_by_load
 
 # Tasks longer than that are not given ahead: the way of a message does not matter then.
 _SHORT_SECONDS = 0.1
+# Items that are done in a small part of a message's way are ordered together, where so many wait for each worker: at
+# most so many, and no more than a quarter of what a worker holds.
+_MANY = 16
+_MOST_TOGETHER = 16
+_PART_OF_AHEAD = 4
 # Among so many workers that are free alike, one on the machine where a batch lies is preferred.
 _LOOKED_AT = 16
 # That much takes a millisecond to another machine; for less, everybody should get something to do.
@@ -120,8 +125,22 @@ def _batch_length(run: Run, pool: Pool) -> int:
         _let_through(run, pool)
     size = pool.spec.batch_size
     if len(pool.waiting) >= size:
-        return size
+        return _together(run, pool) if size == 1 else size
     return len(pool.waiting) if run.first_open >= pool.index else 0
+
+
+def _together(run: Run, pool: Pool) -> int:
+    """Return how many items go as one batch where each is its own: several if they are done sooner than ordered.
+
+    A worker still runs them one by one. Only where many wait, and nobody counts or times single ones.
+    """
+    rate, spec = pool.estimate.rate, pool.spec
+    if len(pool.waiting) < _MANY * len(pool.workers) or rate.items <= 0 or pool.survived < _MANY:
+        return 1
+    if spec.timeout_s is not None or spec.max_tasks_per_worker is not None:
+        return 1
+    ahead = run.settings.round_trip_s * rate.items / max(rate.seconds, 1e-9)
+    return max(1, min(_MOST_TOGETHER, int(ahead) // _PART_OF_AHEAD))
 
 
 def _let_through(run: Run, pool: Pool) -> None:

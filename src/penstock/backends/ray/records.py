@@ -40,10 +40,14 @@ class Records:
         self._all: WeakValueDictionary[str, Record] = WeakValueDictionary()
         # Those that were lost and have not come back.
         self._awaited: set[str] = set()
+        # From what the last task was made.
+        self._latest: tuple[Sequence[str], tuple[Record, ...]] = ((), ())
 
     def add(self, key: str, stored: Stored, made_from: Sequence[str] = ()) -> bool:
         """Take in a stored task; return True if it was there before and got lost."""
-        self._live[key] = self._all[key] = Record(stored, tuple(self._find(parent) for parent in made_from))
+        if made_from is not self._latest[0]:  # several made from the same come one after another
+            self._latest = made_from, tuple(self._find(parent) for parent in made_from)
+        self._live[key] = self._all[key] = Record(stored, self._latest[1])
         self._room.fill(stored)
         was_lost = key in self._awaited
         self._awaited.discard(key)
@@ -94,6 +98,7 @@ class Records:
     def clear(self) -> None:
         """Forget everything."""
         self._live.clear()
+        self._latest = ((), ())
 
     def _is_there(self, key: str) -> bool:
         record = self._live.get(key) or self._all.get(key)
