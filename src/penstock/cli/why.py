@@ -81,7 +81,7 @@ def command(
         from penstock.ledger.export import export_parquet
 
         documents, files = export_parquet(ledger, export)
-        click.echo(f"{documents:,} documents, {files} Parquet files: {export}")
+        click.echo(f"{documents:,} documents in {files} Parquet file{'s' * (files != 1)}: {export}")
     else:
         _show_overview(ledger, as_json=as_json)
 
