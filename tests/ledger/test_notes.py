@@ -12,7 +12,8 @@ from ledger_runs import fates, filters, run, write_documents
 from penstock import DocumentBatch, Resources
 from penstock.core.stage import ProcessingStage
 from penstock.ledger.fragment import ASKED, BYTES, DROPPED_BY, FAILED, ID, SCORE, Fragment, RuleColumn, pack, to_table
-from penstock.ledger.notes import Notes, alike, find_notes, read_note
+from penstock.ledger.noted import alike, find_notes, read_note
+from penstock.ledger.notes import Notes
 from penstock.ledger.reading import find_ledger
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from penstock.ledger.collector import LedgerOrders
 from penstock.ledger.fragment import PARQUET, to_table, write_table
-from penstock.ledger.notes import NOTES, Note, alike, find_notes, grouped, read_note, write_notes
+from penstock.ledger.noted import Note, alike, find_notes, grouped, read_note, write_notes
+from penstock.ledger.notes import NOTES
 from penstock.ledger.rules import Rules, rules_of, write_rules
 from penstock.plan.plan import Plan
 from penstock.storage.atomic import atomic_write

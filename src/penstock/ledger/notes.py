@@ -7,13 +7,11 @@ write one of a few documents takes a tenth of a millisecond; a file for each wou
 from __future__ import annotations
 
 import json
-import mmap
 import struct
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
-from typing import IO, Any, NamedTuple, Protocol, TypeVar
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -23,19 +21,18 @@ import pyarrow as pa
 from penstock.kernels.text_buffer import text_buffer
 from penstock.ledger.fragment import NAME_LENGTH, Fragment
 from penstock.storage.atomic import atomic_write
-from penstock.storage.filesystem import filesystem_of, is_local, reading
-from penstock.storage.records import RecordFile, framed, read_records
+from penstock.storage.filesystem import filesystem_of, is_local
+from penstock.storage.records import RecordFile, framed
 
 NOTES = ".notes"
 # In the place of a block's name: what follows are the parameters of rules.
-_PARAMETERS = b"=" * NAME_LENGTH
+PARAMETERS = b"=" * NAME_LENGTH
 # Behind a name: how many bytes of columns follow the record.
-_SIZE = struct.Struct("<Q")
+SIZE = struct.Struct("<Q")
 _WORTH_COMPRESSING = 4096
-_MOST_BLOCKS = 4000
 
 
-class _Head(msgspec.Struct, array_like=True):
+class Head(msgspec.Struct, array_like=True):
     """What is in a note. The columns stand behind it, in the order of these fields."""
 
     block: str
@@ -53,7 +50,7 @@ class _Head(msgspec.Struct, array_like=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(_Head).decode
+decode_head = msgspec.msgpack.Decoder(Head).decode
 
 
 class Notes:
@@ -70,11 +67,11 @@ class Notes:
         records: list[tuple[bytes, list[memoryview]]] = []
         new = {label: parameters[label] for label in fragment.rules if label not in self._described}
         if new:
-            records.append((_PARAMETERS + json.dumps(new).encode(), []))
+            records.append((PARAMETERS + json.dumps(new).encode(), []))
         columns, raw = _columns(fragment), 0
         if (whole := sum(column.nbytes for column in columns)) >= _WORTH_COMPRESSING:
-            columns, raw = [memoryview(_lz4().compress(b"".join(columns)))], whole
-        size = _SIZE.pack(sum(column.nbytes for column in columns))
+            columns, raw = [memoryview(lz4().compress(b"".join(columns)))], whole
+        size = SIZE.pack(sum(column.nbytes for column in columns))
         records.append((fragment.name.encode() + size + _encode(_head(fragment, raw)), columns))
         if self._file is None and not self._open():
             # Nothing can be appended to an object in a store: each block is one.
@@ -100,137 +97,8 @@ class Notes:
         return self._file is not None
 
 
-class NoteFile:
-    """A file of notes, of which any part can be read: mapped into memory where it is one of this machine's."""
-
-    def __init__(self, filesystem: Any, path: str) -> None:  # noqa: ANN401 - fsspec has no types
-        self._filesystem = filesystem
-        self._path = path
-        self._mapped: mmap.mmap | None = None
-        with reading(path):
-            self.size = int(filesystem.size(path))
-            if self.size and is_local(filesystem):
-                with Path(path).open("rb") as stream:
-                    self._mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-
-    def stream(self) -> IO[bytes] | mmap.mmap:
-        """Return all of it, to be read from the beginning."""
-        stream: IO[bytes] | mmap.mmap = self._mapped or self._filesystem.open(self._path, "rb")
-        stream.seek(0)
-        return stream
-
-    def read(self, start: int, end: int) -> memoryview:
-        """Return some bytes."""
-        if self._mapped is not None:
-            return memoryview(self._mapped)[start:end]
-        with reading(self._path):
-            return memoryview(self._filesystem.cat_file(self._path, start=start, end=end))
-
-
-class Note(NamedTuple):
-    """Where a block is noted."""
-
-    name: str
-    file: NoteFile
-    # Where its record begins, what it says of the columns, and those.
-    start: int
-    head: int
-    columns: int
-    end: int
-
-    @property
-    def size(self) -> int:
-        """How many bytes it takes."""
-        return self.end - self.start
-
-
-def find_notes(
-    folder: str, storage_options: dict[str, Any] | None = None
-) -> tuple[list[Note], dict[str, dict[str, Any]], list[str]]:
-    """Return every note in the order of names, what rules were made with, and the files; of one name the last."""
-    filesystem, root = filesystem_of(folder, storage_options)
-    names = sorted(path.rpartition("/")[2] for path in filesystem.ls(root, detail=False) if path.endswith(NOTES))
-    notes: dict[str, Note] = {}
-    parameters: dict[str, dict[str, Any]] = {}
-    for file in [NoteFile(filesystem, f"{root}/{name}") for name in names]:
-        stream, start = file.stream(), 0
-        for body, end in read_records(stream):
-            name = body[:NAME_LENGTH]
-            if name == _PARAMETERS:
-                parameters |= json.loads(body[NAME_LENGTH:])
-                start = end
-                continue
-            head = NAME_LENGTH + _SIZE.size
-            past = end + _SIZE.unpack(body[NAME_LENGTH:head])[0]
-            if past > file.size:
-                break
-            notes[name.decode()] = Note(name.decode(), file, start, end - len(body) + head, end, past)
-            stream.seek(past)
-            start = past
-    return [notes[name] for name in sorted(notes)], parameters, names
-
-
-def write_notes(notes: Iterable[Note], parameters: Mapping[str, Mapping[str, Any]], stream: IO[bytes]) -> None:
-    """Write notes one after another, as they are."""
-    stream.write(framed(_PARAMETERS + json.dumps(parameters, sort_keys=True).encode()))
-    for note in notes:
-        stream.write(note.file.read(note.start, note.end))
-
-
-class Summary(NamedTuple):
-    """What a note says of its block, without the columns."""
-
-    note: Note
-    block: str
-    about: dict[str, Any]
-    documents: int
-    rules: tuple[str, ...]
-    words: int
-    scored: tuple[str, ...]
-
-
-def read_summary(note: Note) -> Summary:
-    """Return what a note is about."""
-    head = _decode(note.file.read(note.head, note.columns))
-    scored = tuple(label for label, _ in head.scores)
-    return Summary(note, head.block, json.loads(head.about), head.count, head.rules, head.words, scored)
-
-
-class _HasRules(Protocol):
-    @property
-    def about(self) -> dict[str, Any]: ...
-
-    @property
-    def rules(self) -> tuple[str, ...]: ...
-
-
-_Some = TypeVar("_Some", bound=_HasRules)
-
-
-def alike(blocks: Iterable[_Some]) -> Iterator[list[_Some]]:
-    """Sort blocks by pool and rules: bits mean the same only where those are the same."""
-    kinds: dict[tuple[Any, ...], list[_Some]] = {}
-    for block in blocks:
-        kinds.setdefault((block.about["pool"], block.rules), []).append(block)
-    yield from kinds.values()
-
-
-def grouped(notes: Sequence[Note], enough: int) -> Iterator[list[Note]]:
-    """Group notes until there is enough of them."""
-    group: list[Note] = []
-    total = 0
-    for note in notes:
-        group.append(note)
-        total += note.size
-        if total >= enough or len(group) >= _MOST_BLOCKS:
-            yield group
-            group, total = [], 0
-    if group:
-        yield group
-
-
-def _head(fragment: Fragment, compressed: int) -> _Head:
-    return _Head(
+def _head(fragment: Fragment, compressed: int) -> Head:
+    return Head(
         fragment.block,
         json.dumps(fragment.about, ensure_ascii=False).encode(),
         len(fragment.rows),
@@ -244,7 +112,8 @@ def _head(fragment: Fragment, compressed: int) -> _Head:
 
 
 @cache
-def _lz4() -> pa.Codec:
+def lz4() -> pa.Codec:
+    """Return what columns are compressed with."""
     return pa.Codec("lz4")
 
 
@@ -263,38 +132,3 @@ def _columns(fragment: Fragment) -> list[memoryview]:
 def _characters(texts: pa.Array) -> npt.NDArray[np.uint8]:
     data, borders = text_buffer(texts)
     return data[borders[0] : borders[-1]]
-
-
-def read_note(note: Note) -> Fragment:
-    """Return a block as it was noted."""
-    whole = note.file.read(note.head, note.end)
-    head = _decode(whole[: note.columns - note.head])
-    columns = whole[note.columns - note.head :]
-    if head.compressed:
-        columns = memoryview(_lz4().decompress(columns, head.compressed))
-    at = 0
-
-    def take(kind: npt.DTypeLike, length: int = head.count) -> npt.NDArray[Any]:
-        nonlocal at
-        column = np.frombuffer(columns, kind, length, at)
-        at += column.nbytes
-        return column
-
-    return Fragment(
-        head.block,
-        json.loads(head.about),
-        take(np.int64),
-        take(np.int16),
-        head.rules,
-        [take(np.int64) for _ in range(head.words)],
-        [take(np.int64) for _ in range(head.words)],
-        {label: take(kind) for label, kind in head.scores},
-        None if head.ids is None else _texts(take, head.count, *head.ids),
-        take(np.int64) if head.sizes else None,
-    )
-
-
-def _texts(take: Callable[[npt.DTypeLike, int], npt.NDArray[Any]], count: int, has_null: bool, size: int) -> pa.Array:
-    known = pa.py_buffer(take(np.uint8, (count + 7) // 8)) if has_null else None
-    borders, characters = pa.py_buffer(take(np.int32, count + 1)), pa.py_buffer(take(np.uint8, size))
-    return pa.Array.from_buffers(pa.string(), count, [known, borders, characters])
