@@ -157,6 +157,7 @@ def test_any_bytes_are_read_or_accounted_for_line_by_line(content: bytes) -> Non
 
 
 @settings(max_examples=60, deadline=None)
+@example(content=bytes(10) + b"\n\t")  # the last block has no bad line of its own
 @given(content=st.binary(max_size=80) | st.lists(st.sampled_from([b'{"a":1}', b"{", b"\xff", b""])).map(b"\n".join))
 def test_a_file_of_any_bytes_is_read_the_same_in_one_piece_and_in_many(
     tmp_path_factory: pytest.TempPathFactory, content: bytes

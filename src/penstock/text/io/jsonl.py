@@ -39,6 +39,8 @@ class _File:
     lines: int = 0
     good: int = 0
     bad: int = 0
+    # The first line that is no document: its number, and the line.
+    first_bad: tuple[int | None, BadLine] | None = None
 
     def line_number(self, bad: BadLine) -> int | None:
         """Return the number of a line, where the lines before it were counted."""
@@ -107,13 +109,15 @@ class JsonlReaderStage(DocumentReaderStage):
         is_first = file.lines == 0 and file.start == 0
         file.good += len(scan.starts)
         file.bad += len(scan.bad_lines)
+        if scan.bad_lines and file.first_bad is None:
+            file.first_bad = file.line_number(scan.bad_lines[0]), scan.bad_lines[0]
         if block.trouble:
             self._set_rest_aside(file, block, scan)
         seen_enough = (block.is_last and file.is_whole) or file.bad >= _ENOUGH_BAD_LINES
         if file.bad and not file.good and file.start == 0 and seen_enough:
             if self.text_field is not None and scan.names_without_text:
                 raise MissingColumnError(self.name, self.text_field, scan.names_without_text, "text_field")
-            raise InputError(_something_else(file, scan))
+            raise InputError(_something_else(file))
         for bad in scan.bad_lines:
             self._set_aside(file, bad.reason, file.line_number(bad), bad.excerpt, block.offset + bad.offset)
         if is_first and len(scan.starts):
@@ -161,11 +165,12 @@ def _blocks(path: str, stream: IO[bytes], part: tuple[int, int] | None, blocksiz
     return read_blocks(stream, blocksize)
 
 
-def _something_else(file: _File, scan: Scan) -> str:
-    first = scan.bad_lines[0]
+def _something_else(file: _File) -> str:
+    assert file.first_bad is not None
+    number, first = file.first_bad
     return (
         f"{file.path}: not a JSON Lines file: none of its {file.bad} lines{' so far' if not file.is_whole else ''} "
-        f"is a document. Line {file.line_number(first)}: {first.reason}: {first.excerpt[:60]!r}. "
+        f"is a document. Line {number}: {first.reason}: {first.excerpt[:60]!r}. "
         "Expected one JSON object per line."
     )
 
