@@ -72,6 +72,7 @@ class LocalWorker:
     pool: int
     process: ForkServerProcess
     line: Line
+    threads: int
     orders: dict[int, RunBatch] = field(default_factory=dict)
     ending: bool = False
     hung_up: bool = False
@@ -233,7 +234,7 @@ class LocalBackend:
                 process.start()
             theirs.close()
             line, served = Line(ours), frozenset()
-        worker = LocalWorker(action.worker, action.pool, process, line, served=served | {action.pool})
+        worker = LocalWorker(action.worker, action.pool, process, line, chain.threads, served=served | {action.pool})
         if spare is not None:
             self._send(worker, Begin(orders))
         self._workers[worker.id] = worker
@@ -275,8 +276,7 @@ class LocalBackend:
         self._selector.unregister(worker.line)
         self._selector.unregister(worker.process.sentinel)
         take_crumb(crumb_path(self.folders.memory, worker.id))
-        threads = max(1, ceil(self._plan.pools[worker.pool].resources.cpus))
-        self._spares.add(Spare(worker.process, worker.line, threads, worker.served, self.now()))
+        self._spares.add(Spare(worker.process, worker.line, worker.threads, worker.served, self.now()))
         return [WorkerGone(worker.id)]
 
     def _ended(self, worker: LocalWorker) -> list[Event]:
