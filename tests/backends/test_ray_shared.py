@@ -87,7 +87,10 @@ def count(folder: Path, pattern: str) -> int:
 
 
 def test_a_store_is_not_filled_until_ray_would_write_to_disk(joined: Machines, tmp_path: Path) -> None:
-    """Four tasks would be more than Ray keeps in one store, and the budget for both stores allows five."""
+    """Four tasks would be more than Ray keeps in one store, and the budget for both stores allows five.
+
+    A fourth may have been made, by the only worker, who has to keep it until there is room.
+    """
     many = 3_000_000
     stages = [sources(12), Make(tmp_path, many).with_(num_workers=1), Hold(tmp_path).with_(num_workers=1)]
     running = Running(stages, tmp_path)
@@ -96,7 +99,7 @@ def test_a_store_is_not_filled_until_ray_would_write_to_disk(joined: Machines, t
     made = count(tmp_path, "made-*")
     (tmp_path / "go").touch()
     assert rows(running.results()) == [{"number": i, "rows": many} for i in range(12)]
-    assert made < 4
+    assert made <= 4
     assert joined.spilled_bytes() == 0
 
 
