@@ -56,6 +56,8 @@ from penstock.schedule.events import (
 _SMALL = 8192
 _LOOK_AT_NODES_EVERY_S = 1.0
 _STOP_PATIENCE_S = 30.0
+# Who has not begun by then may never: another job has taken its place.
+_START_PATIENCE_S = 60.0
 
 
 class RayBackend:
@@ -88,6 +90,7 @@ class RayBackend:
             self._reception,
             failure_folder,
             is_last=lambda pool: pool + 1 == len(plan.pools),
+            is_expected=self._expects_workers,
             on_failure=self._call_failed,
         )
         self._memory = MemoryWatch(plan, self._ears)
@@ -177,6 +180,11 @@ class RayBackend:
         self._ears.listen(worker.actor.introduce.remote(), partial(self._introduced, worker))
         set_up = worker.actor.set_up.remote(self._chains[action.pool])
         self._ears.listen(set_up, partial(self._is_set_up, worker))
+
+    def _expects_workers(self) -> bool:
+        """Tell whether a worker will be there soon."""
+        since = self.now() - _START_PATIENCE_S
+        return any(not worker.is_up and worker.began > since for worker in self._workers.values())
 
     def _introduced(
         self, worker: RemoteWorker, answer: Introduction | None, _error: BaseException | None

@@ -35,8 +35,8 @@ _PLENTY = 4
 class Calls:
     """All calls of a run: those on their way, and workers that have something to be told.
 
-    ``is_last`` says of a pool whether what it gives are results; ``on_failure`` finds out what a call failed of if it
-    was nothing that the worker was to be given.
+    ``is_last`` says of a pool whether what it gives are results; ``is_expected`` whether a worker will be there soon;
+    ``on_failure`` finds out what a call failed of if it was nothing that the worker was to be given.
     """
 
     def __init__(
@@ -48,6 +48,7 @@ class Calls:
         failure_folder: Path,
         *,
         is_last: Callable[[int], bool],
+        is_expected: Callable[[], bool],
         on_failure: Callable[[RemoteWorker, BaseException | None], list[Event]],
     ) -> None:
         self._ears = ears
@@ -56,6 +57,7 @@ class Calls:
         self._reception = reception
         self._failure_folder = failure_folder
         self._is_last = is_last
+        self._is_expected = is_expected
         self._on_failure = on_failure
         self._to_call: dict[str, RemoteWorker] = {}
         self._on_their_way = 0
@@ -82,17 +84,22 @@ class Calls:
         events: list[Event] = []
         for worker in list(self._to_call.values()):
             events += self._call(worker)
+        for worker in list(self._to_call.values()):
+            if events or self._on_their_way or self._is_expected():
+                break
+            events += self._call(worker, beyond=True)  # nobody works or is about to: nothing would be freed
         return events
 
     # ------------------------------------------------------------------------------------------------------
 
-    def _call(self, worker: RemoteWorker) -> list[Event]:
+    def _call(self, worker: RemoteWorker, *, beyond: bool = False) -> list[Event]:
+        """Call a worker; ``beyond`` the room there is, one order or one grant."""
         has_plenty = worker.calls and len(worker.orders) - len(worker.outbox) >= _PLENTY > len(worker.outbox)
         if worker.is_dead or len(worker.calls) >= _AT_ONCE or (has_plenty and worker.grant is None):
             self._to_call.pop(worker.id, None)  # its next answer brings it back
             return []
-        grant = self._take_grant(worker)
-        sendable = self._take_sendable(worker)
+        grant = self._take_grant(worker, beyond=beyond)
+        sendable = self._take_sendable(worker, beyond=beyond and grant is None)
         if not worker.outbox and worker.grant is None:
             self._to_call.pop(worker.id, None)
         if sendable or grant is not None or (worker.goes_on and not worker.calls):
@@ -107,32 +114,29 @@ class Calls:
             self._ears.listen(reports, partial(self._heard, worker, call))
         return self._turn_back(worker)
 
-    def _take_grant(self, worker: RemoteWorker) -> tuple[int, int, bool] | None:
+    def _take_grant(self, worker: RemoteWorker, *, beyond: bool) -> tuple[int, int, bool] | None:
         grant = worker.grant
-        if grant is None or not self._has_room(worker, grant[1]):
+        if grant is None or not (beyond or self._room.has(worker, grant[1])):
             return None
         worker.grant = None
         self._room.reserve(worker, *grant[:2])
         return grant
 
-    def _take_sendable(self, worker: RemoteWorker) -> list[RunBatch]:
+    def _take_sendable(self, worker: RemoteWorker, *, beyond: bool) -> list[RunBatch]:
         """Take what can be sent now: the inputs are there, and there is room for what becomes of them."""
         sendable: list[RunBatch] = []
         while worker.outbox:
             action = worker.outbox[0]
             if self._records.lacks(action.items):
                 worker.turned_back.add(action.batch)
-            elif self._has_room(worker, action.credit):
+            elif beyond or self._room.has(worker, action.credit):
+                beyond = False
                 sendable.append(action)
                 self._room.reserve(worker, action.batch, action.credit)
             else:
                 break
             worker.outbox.pop(0)
         return sendable
-
-    def _has_room(self, worker: RemoteWorker, size: int) -> bool:
-        """Tell whether a worker may store so much; if nobody is at work, nothing will be freed, and it has to."""
-        return self._on_their_way == 0 or self._room.has(worker, size)
 
     def _in_words(self, worker: RemoteWorker, action: RunBatch, arguments: dict[int, tuple[int, Any]]) -> Order:
         """Put an order into words; what lies in a store becomes an argument of the call, once."""

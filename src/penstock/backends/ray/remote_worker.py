@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections import Counter, deque
 from dataclasses import dataclass, field
 from math import ceil, floor
@@ -49,6 +50,7 @@ class RemoteWorker:
     # How it is called: Ray makes a new thing of a method each time it is named.
     work: Any
     pid: int | None = None
+    began: float = field(default_factory=time.monotonic)
     is_up: bool = False
     # What it was given and has not ended, in order; and what of that was not sent yet.
     orders: dict[int, RunBatch] = field(default_factory=dict)
