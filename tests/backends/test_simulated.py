@@ -11,7 +11,7 @@ from penstock.backends.simulated.simulate import simulate
 from penstock.backends.simulated.simulation import Simulation
 from penstock.core.cluster import Cluster, Gpu, Node
 from penstock.core.resources import Resources
-from penstock.schedule.actions import DropItem, GrantCredit, KillWorker, RunBatch, StartWorker, StopWorker
+from penstock.schedule.actions import DropItems, GrantCredit, KillWorker, RunBatch, StartWorker, StopWorker
 from penstock.schedule.events import BatchDone, CreditWanted, Emitted, Output, WorkerGone, WorkerLost, WorkerReady
 from penstock.schedule.nodes import Placement
 from penstock.schedule.state import PoolSpec, Settings
@@ -48,7 +48,7 @@ def test_outputs_wait_for_credit_and_take_memory() -> None:
     simulation.carry_out(GrantCredit("w", 1, 5))
     assert simulation.wait(10.0) == [Emitted("w", 1, (Output("a_1", (0, 0, 1), 10),)), BatchDone("w", 1, 1.0)]
     assert simulation.trace.peak_bytes == 20
-    simulation.carry_out(DropItem("1/a_0"))
+    simulation.carry_out(DropItems(("1/a_0",)))
     assert simulation.stored_items == 3
 
 

@@ -9,7 +9,7 @@ from penstock.core.resources import Resources
 from penstock.schedule.actions import (
     Action,
     DeadLetter,
-    DropItem,
+    DropItems,
     GrantCredit,
     KillWorker,
     RunBatch,
@@ -55,7 +55,7 @@ def test_a_run_from_start_to_end() -> None:
     [run] = scheduler.handle(1.0, WorkerReady(start.worker))
     assert run == RunBatch(start.worker, 1, ("0/0_0",), 0)
     done = scheduler.handle(2.0, Emitted(start.worker, 1, (Output("0_0", (0, 0), 5),)), BatchDone(start.worker, 1, 1.0))
-    assert done == [DropItem("0/0_0"), StopWorker(start.worker)]
+    assert done == [DropItems(("0/0_0",)), StopWorker(start.worker)]
     assert not scheduler.finished
     assert scheduler.handle(3.0, WorkerGone(start.worker)) == []
     assert scheduler.finished
@@ -196,11 +196,11 @@ def test_a_late_result_is_dropped_unless_somebody_has_given_it_since() -> None:
     [again] = of(StartWorker, actions)
     assert isinstance(again, StartWorker)
     late = Emitted(run.worker, run.batch, (Output("0_0", (0, 0), 5),))
-    assert scheduler.handle(5.1, late) == [DropItem("1/0_0")]
+    assert scheduler.handle(5.1, late) == [DropItems(("1/0_0",))]
     scheduler.handle(5.2, WorkerGone(run.worker))
     scheduler.handle(6.0, WorkerReady(again.worker))
     scheduler.handle(7.0, Emitted(again.worker, run.batch, (Output("0_0", (0, 0), 5),)))
-    assert DropItem("1/0_0") not in scheduler.handle(7.1, late), "that would take the good one away"
+    assert DropItems(("1/0_0",)) not in scheduler.handle(7.1, late), "that would take the good one away"
 
 
 def test_a_worker_that_is_gone_with_work_in_hand_loses_nothing() -> None:
@@ -344,7 +344,8 @@ def most_together(spec: PoolSpec, seconds: float, items: int = 400) -> int:
 
 
 def test_items_that_are_done_sooner_than_ordered_are_ordered_together() -> None:
-    assert most_together(PoolSpec("only", workers=1), 0.0001) == 16
+    assert most_together(PoolSpec("only", workers=1), 0.00001) == 64
+    assert most_together(PoolSpec("only", workers=1), 0.0001) == 49
     assert most_together(PoolSpec("only", workers=1), 0.001) == 5
     assert most_together(PoolSpec("only", workers=1), 0.01) == 1
     assert most_together(PoolSpec("only", workers=1), 0.0001, items=20) == 1, "everybody should get something to do"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from penstock.core.alignment import align
 from penstock.core.json_column import decode_json_columns, encode_json_columns, is_json, json_field
 from penstock.core.lazy_rows import LazyRows
+from penstock.core.small_tables import Packed, packed, unpacked
 from penstock.core.task import Task
 from penstock.extras import require
 
@@ -85,11 +86,15 @@ class DocumentBatch(Task[Any]):
             return {**state, "_lazy": None, "_source_rows": None}
         if self._source_rows is not None:
             state["_source_rows"] = _shortened_rows(self._source_rows)
+        if _is_arrow(state.get("data")) and (small := packed(state["data"])) is not None:
+            state["data"] = small
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Know the rows again, here or in another process."""
         self.__dict__.update(state)
+        if isinstance(small := state.get("data"), Packed):
+            self.__dict__["data"] = unpacked(small)
         if isinstance(self._source_rows, range):
             import numpy as np
 

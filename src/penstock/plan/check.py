@@ -94,6 +94,8 @@ def _kinds(stages: Stages, initial_tasks: Sequence[Task[Any]] | None) -> Iterato
 
 
 def _columns(stages: Stages, initial_tasks: Sequence[Task[Any]] | None) -> Iterator[str]:
+    if not any(stage.input_spec_for_task(stage.task_types()[0])[1] for stage in stages):
+        return  # nobody asks for any, and there may be very many tasks
     known = _initial_columns(initial_tasks)
     for stage in stages:
         _, needed = stage.input_spec_for_task(stage.task_types()[0])

@@ -65,10 +65,10 @@ class GrantCredit(NamedTuple):
     spill: bool = False
 
 
-class DropItem(NamedTuple):
-    """An item has been consumed: its storage is free."""
+class DropItems(NamedTuple):
+    """Items have been consumed: their storage is free."""
 
-    item: str
+    items: tuple[str, ...]
 
 
 class DeadLetter(NamedTuple):
@@ -82,4 +82,4 @@ class DeadLetter(NamedTuple):
     rows: tuple[int, ...] | None = None
 
 
-Action = StartWorker | StopWorker | KillWorker | RunBatch | GrantCredit | DropItem | DeadLetter
+Action = StartWorker | StopWorker | KillWorker | RunBatch | GrantCredit | DropItems | DeadLetter

@@ -18,7 +18,7 @@ _SHORT_SECONDS = 0.1
 # Items that are done in a small part of a message's way are ordered together, where so many wait for each worker: at
 # most so many, and no more than a quarter of what a worker holds.
 _MANY = 16
-_MOST_TOGETHER = 16
+_MOST_TOGETHER = 64
 _PART_OF_AHEAD = 4
 # Among so many workers that are free alike, one on the machine where a batch lies is preferred.
 _LOOKED_AT = 16
@@ -134,13 +134,13 @@ def _together(run: Run, pool: Pool) -> int:
 
     A worker still runs them one by one. Only where many wait, and nobody counts or times single ones.
     """
-    rate, spec = pool.estimate.rate, pool.spec
-    if len(pool.waiting) < _MANY * len(pool.workers) or rate.items <= 0 or pool.survived < _MANY:
+    rate, spec, waiting_for_each = pool.estimate.rate, pool.spec, len(pool.waiting) // max(1, len(pool.workers))
+    if waiting_for_each < _MANY or rate.items <= 0 or pool.survived < _MANY:
         return 1
     if spec.timeout_s is not None or spec.max_tasks_per_worker is not None:
         return 1
     ahead = run.settings.round_trip_s * rate.items / max(rate.seconds, 1e-9)
-    return max(1, min(_MOST_TOGETHER, int(ahead) // _PART_OF_AHEAD))
+    return max(1, min(_MOST_TOGETHER, int(ahead) // _PART_OF_AHEAD, waiting_for_each))
 
 
 def _let_through(run: Run, pool: Pool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.schedule.actions import DropItem
+from penstock.schedule.actions import DropItems
 from penstock.schedule.credit import Charge
 from penstock.schedule.events import Output
 from penstock.schedule.regeneration import goes_again, regain
@@ -44,6 +44,7 @@ def take_outputs(run: Run, worker_id: str, batch_id: int, outputs: Sequence[Outp
         return
     pool = run.pools[batch.pool]
     node = run.workers[worker_id].placement.node
+    frontiers = [frontier for index, frontier in run.frontiers.items() if batch.pool < index]
     for output in outputs:
         if output.id in batch.emitted:
             continue
@@ -56,10 +57,9 @@ def take_outputs(run: Run, worker_id: str, batch_id: int, outputs: Sequence[Outp
             continue
         charge = _charge(run, batch, output.size)
         known = run.items.get(item_key(batch.pool + 1, output.id))
-        for index, frontier in run.frontiers.items():
-            if batch.pool < index:
-                for item in batch.items:
-                    frontier.advance(item, output.order)
+        for frontier in frontiers:
+            for item in batch.items:
+                frontier.advance(item, output.order)
         if known is not None and known.is_lost:
             regain(run, known, output.size, charge)
             known.node = node
@@ -73,9 +73,8 @@ def close(run: Run, batch: Batch) -> None:
     if goes_again(run, batch):
         return
     batch.is_closed = True
-    for item in batch.items:
-        run.pools[item.pool].done += 1
-        _forget(run, item)
+    run.pools[batch.pool].done += len(batch.items)
+    _forget(run, batch.items)
 
 
 def abandon_sources(run: Run) -> None:
@@ -126,7 +125,8 @@ def _refuse(run: Run, worker_id: str, outputs: Sequence[Output]) -> None:
     if pool is None or run.is_last(pool):
         return
     keys = [item_key(pool + 1, output.id) for output in outputs]
-    run.actions += [DropItem(key) for key in keys if key not in run.items]
+    if dropped := tuple(key for key in keys if key not in run.items):
+        run.actions.append(DropItems(dropped))
 
 
 def _is_source(run: Run, item: Item) -> bool:
@@ -136,17 +136,20 @@ def _is_source(run: Run, item: Item) -> bool:
 
 def _abandon(run: Run, item: Item) -> None:
     run.abandoned += 1
-    _forget(run, item)
+    _forget(run, (item,))
 
 
-def _forget(run: Run, item: Item) -> None:
-    run.pools[item.pool].items -= 1
-    for index, frontier in run.frontiers.items():
-        if item.pool < index:
+def _forget(run: Run, items: tuple[Item, ...]) -> None:
+    """Let go of items of one pool."""
+    pool = items[0].pool
+    run.pools[pool].items -= len(items)
+    frontiers = [frontier for index, frontier in run.frontiers.items() if pool < index]
+    for item in items:
+        for frontier in frontiers:
             frontier.leave(item)
-    if item.charge is not None:
-        run.credits.release(item.charge)
-        item.charge = None
-    del run.items[item.key]
-    run.actions.append(DropItem(item.key))
+        if item.charge is not None:
+            run.credits.release(item.charge)
+            item.charge = None
+        del run.items[item.key]
+    run.actions.append(DropItems(tuple([item.key for item in items])))
     note_completed_pools(run)

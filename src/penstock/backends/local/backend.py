@@ -49,7 +49,7 @@ from penstock.runtime.transport import Stored, dump_task, store
 from penstock.schedule.actions import (
     Action,
     DeadLetter,
-    DropItem,
+    DropItems,
     GrantCredit,
     KillWorker,
     RunBatch,
@@ -142,8 +142,9 @@ class LocalBackend:
             case GrantCredit():
                 if (worker := self._workers.get(action.worker)) is not None:
                     self._send(worker, Grant(action.size, action.spill))
-            case DropItem(key):
-                self._stored.drop(key)
+            case DropItems(keys):
+                for key in keys:
+                    self._stored.drop(key)
             case DeadLetter():
                 self._reception.dead_letter(action)
 

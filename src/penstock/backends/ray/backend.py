@@ -35,7 +35,7 @@ from penstock.runtime.transport import Stored, dump_task, joined, size_of
 from penstock.schedule.actions import (
     Action,
     DeadLetter,
-    DropItem,
+    DropItems,
     GrantCredit,
     KillWorker,
     RunBatch,
@@ -112,8 +112,8 @@ class RayBackend:
         match action:
             case StartWorker():
                 self._start(action)
-            case DropItem(key):
-                self._records.drop(key)
+            case DropItems(keys):
+                self._records.drop(keys)
             case DeadLetter():
                 self._reception.dead_letter(action)
             case _ if (worker := self._workers.get(action.worker)) is not None:

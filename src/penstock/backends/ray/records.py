@@ -16,10 +16,11 @@ from penstock.backends.ray.room import Room
 from penstock.runtime.transport import Stored
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True, weakref_slot=True)
 class Record:
     """One task, and those it came from."""
 
+    key: str
     stored: Stored
     parents: tuple[Record, ...]
 
@@ -34,10 +35,9 @@ class Records:
 
     def __init__(self, room: Room) -> None:
         self._room = room
-        # Whether anything was ever lost; until then nobody looks whether a task is there.
-        self._lost_something = False
         self._live: dict[str, Record] = {}
-        self._all: WeakValueDictionary[str, Record] = WeakValueDictionary()
+        # Those and all their ancestors; only since anybody has asked for one that was consumed, or something was lost.
+        self._all: WeakValueDictionary[str, Record] | None = None
         # Those that were lost and have not come back.
         self._awaited: set[str] = set()
         # From what the last task was made.
@@ -47,8 +47,11 @@ class Records:
         """Take in a stored task; return True if it was there before and got lost."""
         if made_from is not self._latest[0]:  # several made from the same come one after another
             self._latest = made_from, tuple(self._find(parent) for parent in made_from)
-        self._live[key] = self._all[key] = Record(stored, self._latest[1])
+        self._live[key] = record = Record(key, stored, self._latest[1])
         self._room.fill(stored)
+        if self._all is None:
+            return False
+        self._all[key] = record
         was_lost = key in self._awaited
         self._awaited.discard(key)
         return was_lost
@@ -59,28 +62,27 @@ class Records:
 
     def lacks(self, keys: Iterable[str]) -> bool:
         """Tell whether some of them are not to be had any more; if so, expect them to be made again."""
-        return self._lost_something and bool(self.missing(keys))
+        return self._all is not None and bool(self.missing(keys))
 
     def missing(self, keys: Iterable[str]) -> list[str]:
         """Return those that are not to be had any more, and expect them to be made again."""
-        gone = [
-            key for key in keys if (record := self._live.get(key) or self._all.get(key)) is None or not record.is_there
-        ]
+        every = self._with_ancestors()
+        gone = [key for key in keys if (record := every.get(key)) is None or not record.is_there]
         self._awaited.update(gone)
         return gone
 
-    def drop(self, key: str) -> None:
-        """Give up a task that was consumed."""
-        self._awaited.discard(key)
-        record = self._live.pop(key, None)
-        if record is not None:
-            self._room.empty(record.stored)
-            record.stored.remove()
+    def drop(self, keys: Iterable[str]) -> None:
+        """Give up tasks that were consumed."""
+        self._awaited.difference_update(keys)
+        for key in keys:
+            record = self._live.pop(key, None)
+            if record is not None:
+                self._room.empty(record.stored)
+                record.stored.remove()
 
     def lose(self, node_id: str) -> list[str]:
         """Note that everything on a machine is gone; return the tasks on their way that lay there."""
-        self._lost_something = True
-        for record in list(self._all.values()):
+        for record in list(self._with_ancestors().values()):
             place = record.stored.place
             if isinstance(place, InStore) and place.shelf.node == node_id:
                 place.shelf.is_lost = True
@@ -89,7 +91,7 @@ class Records:
 
     def lose_object(self, reference_hex: str, keys: Iterable[str]) -> None:
         """Note that one object is gone; if it cannot be told which, all that these tasks lie in."""
-        self._lost_something = True
+        self._with_ancestors()
         places = [place for key in keys if isinstance(place := self.stored(key).place, InStore)]
         hit = [p for p in places if p.shelf.reference is not None and p.shelf.reference.hex() == reference_hex]
         for place in hit or places:
@@ -100,9 +102,17 @@ class Records:
         self._live.clear()
         self._latest = ((), ())
 
-    def _is_there(self, key: str) -> bool:
-        record = self._live.get(key) or self._all.get(key)
-        return record is not None and record.is_there
-
     def _find(self, key: str) -> Record:
-        return self._live.get(key) or self._all[key]
+        return self._live.get(key) or self._with_ancestors()[key]
+
+    def _with_ancestors(self) -> WeakValueDictionary[str, Record]:
+        """Return all that are left, by name; from now on they are kept so, because more will be asked for."""
+        if self._all is None:
+            self._all = WeakValueDictionary()
+            to_visit = list(self._live.values())
+            while to_visit:
+                record = to_visit.pop()
+                if record.key not in self._all:
+                    self._all[record.key] = record
+                    to_visit += record.parents
+        return self._all

@@ -33,7 +33,7 @@ def is_at_hand() -> bool:
 class RayVenue:
     """Actors on the machines of a Ray cluster; without one at hand, of a Ray on this machine that ends with the run."""
 
-    round_trip_s = 0.02
+    round_trip_s = 0.05
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ from penstock.core.cluster import Node
 from penstock.schedule.actions import (
     Action,
     DeadLetter,
-    DropItem,
+    DropItems,
     GrantCredit,
     KillWorker,
     RunBatch,
@@ -119,8 +119,9 @@ class Simulation:
                 if worker in self._workers:
                     self._workers[worker].credit += size
                     self._immediate += self._store(self._workers[worker], spill=spill)
-            case DropItem(item):
-                self._drop(item)
+            case DropItems(items):
+                for item in items:
+                    self._drop(item)
             case DeadLetter():
                 self.trace.dead.append(action)
 

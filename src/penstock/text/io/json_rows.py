@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from penstock.core.lazy_rows import LazyRows
 from penstock.text.io.json_fields import Column, Lines, decode_field, decode_fields
 from penstock.text.io.json_lines import scan_lines
 from penstock.text.io.same_values import Mask, same_values
@@ -31,8 +32,8 @@ class Beside(NamedTuple):
 
 
 @dataclass(frozen=True)
-class JsonRows:
-    """Rows that are lines of JSON. See ``core.lazy_rows.LazyRows`` for what each method promises."""
+class JsonRows(LazyRows):
+    """Rows that are lines of JSON."""
 
     block: pa.Buffer
     starts: Positions

