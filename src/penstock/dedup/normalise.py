@@ -19,5 +19,7 @@ def normalised(texts: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def texts_of(column: pa.ChunkedArray, *, normalise: bool) -> pa.ChunkedArray:
     """Return a text column to compare, null documents as empty ones."""
-    texts = pc.fill_null(column.cast(pa.large_string()), "")
+    texts = column.cast(pa.large_string())
+    if texts.null_count:
+        texts = pc.fill_null(texts, "")
     return normalised(texts) if normalise else texts

@@ -21,9 +21,11 @@ def text_hashes(texts: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uint64]:
     >>> (hashes[0] == hashes[2]).all(), (hashes[0] == hashes[1]).any(), (hashes[3] == hashes[4]).all()
     (np.True_, np.False_, np.True_)
     """
-    data, offsets = text_buffer(texts)
-    hashes = np.empty((len(offsets) - 1, 2), dtype=np.uint64)
-    _hash_all(data, offsets, hashes)
+    hashes = np.empty((len(texts), 2), dtype=np.uint64)
+    row = 0
+    for chunk in texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]:  # not put together: that is a copy
+        _hash_all(*text_buffer(chunk), hashes[row : row + len(chunk)])
+        row += len(chunk)
     return hashes
 
 

@@ -102,13 +102,13 @@ class LocalBackend:
         self._max_attempts = max_attempts
         self._failure_folder = failure_folder
         self._ledger = ledger
-        self._context = fork_server()
+        self._may_stay = [may_stay(pool) for pool in plan.pools]
+        self._context = fork_server(with_pandas=not all(self._may_stay))
         self._chains = [pickled_chain(plan.pipeline, pool.steps) for pool in plan.pools]
         with without_main():
             self.folders = RunFolders.make(self._context, spill_dir)
         self._workers: dict[str, LocalWorker] = {}
         self._spares = Spares()
-        self._may_stay = [may_stay(pool) for pool in plan.pools]
         self._stored = StoredTasks()
         self._reception = Reception(plan, books, self._stored)
         self._selector = selectors.DefaultSelector()
@@ -224,6 +224,7 @@ class LocalBackend:
             memory_folder=self.folders.memory,
             spill_folder=self.folders.spill,
             failure_folder=self._failure_folder,
+            with_pandas=not self._may_stay[action.pool],
         )
         spare = self._spares.take(action.pool, chain.threads) if self._may_stay[action.pool] else None
         if spare is not None:

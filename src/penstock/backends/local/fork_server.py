@@ -9,19 +9,19 @@ from multiprocessing import forkserver, get_context
 from multiprocessing.context import ForkServerContext
 from typing import Any
 
-_LOADED = ["penstock.backends.local.preloaded"]
+_LOADED = "penstock.backends.local.preloaded"
 
 
-def fork_server() -> ForkServerContext:
-    """Return what processes are started with."""
+def fork_server(*, with_pandas: bool) -> ForkServerContext:
+    """Return what processes are started with; whether pandas is loaded is decided by who is the first to ask."""
     context = get_context("forkserver")
-    context.set_forkserver_preload(_LOADED)
+    context.set_forkserver_preload([_LOADED, *(["pandas"] if with_pandas else [])])
     return context
 
 
-def start_early() -> None:
+def start_early(*, with_pandas: bool) -> None:
     """Let it begin to load, in a process of its own, while whoever calls has other things to do."""
-    fork_server()
+    fork_server(with_pandas=with_pandas)
     with without_main():
         forkserver.ensure_running()
 

@@ -34,6 +34,7 @@ from penstock.core.task import Task
 from penstock.core.worker_info import NodeInfo
 from penstock.errors import PenstockError
 from penstock.runtime.limits import set_thread_variables
+from penstock.runtime.pandas_later import expect_pandas
 from penstock.runtime.reproduction import keep_failure
 from penstock.runtime.selection import rows_of
 from penstock.runtime.transport import Stored, dump_task, joined, load, size_of, store
@@ -55,6 +56,8 @@ class WorkerOrders:
     memory_folder: Path
     spill_folder: Path
     failure_folder: Path
+    # Whether anybody in there may hand pandas' data to Arrow.
+    with_pandas: bool
 
 
 def worker_main(connection: Connection, orders: WorkerOrders) -> None:
@@ -111,6 +114,8 @@ class _Process:
 
     def _set_up(self) -> Worker:
         orders = self._orders
+        if orders.with_pandas:
+            expect_pandas()
         gpus = orders.environment.get("CUDA_VISIBLE_DEVICES")
         node = NodeInfo("this machine")
         return set_up_chain(orders.chain, orders.steps, orders.memory_folder, node, gpus, self._keep_failure)
