@@ -91,7 +91,7 @@ def exact(**options: Any) -> None:  # noqa: ANN401 - those above
       penstock dedup exact 's3://bucket/crawl/*.jsonl.gz' unique/ --text-field body --normalize-text
       penstock dedup exact crawl/ unique/ --keep wiki/ --keep web/     prefer what is in wiki/
     """
-    expect_workers(with_pandas=False)
+    expect_workers(dedup_only=True)
     from penstock.dedup import ExactDeduplicationWorkflow
 
     workflow = ExactDeduplicationWorkflow(**_settings(options))
@@ -145,7 +145,7 @@ def fuzzy(
       penstock dedup fuzzy crawl-2/ unique-2/ --index index/     what is new since crawl-1/ was added
       penstock dedup fuzzy crawl/ unique/ --word-ngrams 5 --bands 14 --hashes-per-band 8 --memory-budget 4GB
     """
-    expect_workers(with_pandas=False)
+    expect_workers(dedup_only=True)
     from penstock.dedup import FuzzyDeduplicationWorkflow
 
     settings = _settings(options)
@@ -183,7 +183,7 @@ def urls(**options: Any) -> None:  # noqa: ANN401 - those above
       penstock dedup urls crawl/ unique/
       penstock dedup urls crawl/ unique/ --url-field source --keep best:crawl_date
     """
-    expect_workers(with_pandas=False)
+    expect_workers(dedup_only=True)
     from penstock.dedup import UrlDeduplicationWorkflow
 
     workflow = UrlDeduplicationWorkflow(**_settings(options))
@@ -207,7 +207,7 @@ def lines(paragraphs: bool, max_documents: int, min_characters: int, across_only
       penstock dedup lines crawl/ clean/
       penstock dedup lines crawl/ clean/ --max-documents 100 --paragraphs
     """
-    expect_workers(with_pandas=False)
+    expect_workers(dedup_only=True)
     from penstock.dedup import LineDeduplicationWorkflow
 
     workflow = LineDeduplicationWorkflow(

@@ -78,9 +78,9 @@ def checkpoint_option(function: F) -> F:
     return option(function)
 
 
-def expect_workers(*, with_pandas: bool = True) -> None:
+def expect_workers(*, dedup_only: bool = False) -> None:
     """Let what workers need be loaded while the command reads its recipe; on a cluster they are somewhere else."""
     if "RAY_ADDRESS" not in os.environ:
         from penstock.backends.local.fork_server import start_early
 
-        start_early(with_pandas=with_pandas)
+        start_early(dedup_only=dedup_only)

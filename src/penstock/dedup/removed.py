@@ -71,7 +71,7 @@ def read_removed(paths: Iterable[str]) -> Removed:
     parts = []
     for path in paths:
         with open_stored(path) as stream:
-            parts.append(pq.read_table(stream, columns=list(_FIELDS)))
+            parts.append(pq.ParquetFile(stream).read(columns=list(_FIELDS)))
     if not parts:
         return nothing_removed()
     table = pa.concat_tables(parts)

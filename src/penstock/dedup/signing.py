@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +22,9 @@ from penstock.dedup.normalise import texts_of
 from penstock.dedup.phases import exists, file_name
 from penstock.dedup.places import FileTable
 from penstock.dedup.shuffle import write_records
-from penstock.kernels.minhash import band_hashes
-from penstock.kernels.shingles import Shingling
-from penstock.kernels.signing import Signer
-from penstock.kernels.text_hash import text_hashes
+
+if TYPE_CHECKING:
+    from penstock.kernels.shingles import Shingling
 
 BAND_RECORD = np.dtype([("hash", np.uint64), ("rank", np.float64), ("document", np.int64)])
 # How much a worker remembers of texts it has seen, so that a text that comes again is not taken apart again.
@@ -101,6 +101,8 @@ class SignTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
 
     def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
         """Prepare the permutations, on the device where they are needed."""
+        from penstock.kernels.signing import Signer  # with Numba, as all of these, which a driver can do without
+
         self._signer = Signer(
             self.shingling, self.banding.num_hashes, self.banding.seed, self.banding.bits, self.device
         )
@@ -118,6 +120,8 @@ class SignTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
         counts = {"text_bytes": int(column.nbytes), **self.table.counts(documents)}
         done = f"{self.folder}/exact/{name}"
         if not exists(done):
+            from penstock.kernels.text_hash import text_hashes
+
             texts = texts_of(column, normalise=self.normalize_text)
             hashes = text_hashes(texts)
             ranks = self.keep.ranks(task, column)
@@ -138,6 +142,8 @@ class SignTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
         self, texts: pa.ChunkedArray, hashes: npt.NDArray[np.uint64]
     ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
         """Return the band hashes of every text, and whether it has any; no text is taken apart twice."""
+        from penstock.kernels.minhash import band_hashes
+
         keys = list(map(tuple, hashes.tolist()))
         new = self._seen.new_among(keys)
         if new:
@@ -153,6 +159,8 @@ class SignTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
         ranks: npt.NDArray[np.float64],
         documents: npt.NDArray[np.int64],
     ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+        from penstock.kernels.minhash import band_hashes
+
         signature, has_bands = self._signer.signatures(texts)
         records = np.empty(int(has_bands.sum()), dtype=signature_record(self.banding))
         records["rank"], records["document"] = ranks[has_bands], documents[has_bands]

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from penstock.kernels import columns as c
 from penstock.kernels.characters import byte_counters, character_flags
 from penstock.kernels.native import is_compiled
+from penstock.kernels.text_buffer import text_buffer
 
 Numbers = npt.NDArray[np.int64]
 
@@ -134,17 +133,5 @@ def _passes(wanted: Iterable[str]) -> tuple[int, dict[str, int], Numbers, Number
 def _scan_chunk(chunk: pa.Array, groups: int, top: Numbers, duplicate: Numbers, matrix: Numbers) -> None:
     from penstock.kernels.text_scan import scan  # compiles; only who scans waits for that
 
-    if not pa.types.is_large_string(chunk.type):
-        chunk = chunk.cast(pa.large_string())
-    if chunk.null_count:
-        chunk = pc.fill_null(chunk, "")
-    if len(chunk) == 0:
-        return
-    _, offset_buffer, data_buffer = chunk.buffers()
-    offsets = np.frombuffer(offset_buffer, np.int64)[chunk.offset : chunk.offset + len(chunk) + 1]
-    data = _bytes_of(data_buffer)
-    scan(data, offsets, groups, top, duplicate, character_flags(), byte_counters(), matrix)
-
-
-def _bytes_of(buffer: Any) -> npt.NDArray[np.uint8]:  # noqa: ANN401 - an Arrow buffer, or none where all texts are empty
-    return np.zeros(0, np.uint8) if buffer is None else np.frombuffer(buffer, np.uint8)
+    if len(chunk):
+        scan(*text_buffer(chunk), groups, top, duplicate, character_flags(), byte_counters(), matrix)

@@ -22,8 +22,10 @@ def text_buffer(texts: pa.Array | pa.ChunkedArray) -> tuple[npt.NDArray[np.uint8
     if texts.null_count:
         texts = pc.fill_null(texts, "")
     _, borders, content = texts.buffers()
-    if borders is None or len(texts) == 0:
-        return np.zeros(0, dtype=np.uint8), np.zeros(1, dtype=np.int64)
-    offsets = np.frombuffer(borders, dtype=np.int64, count=len(texts) + 1, offset=texts.offset * 8)
-    data = np.frombuffer(content, dtype=np.uint8) if content is not None else np.zeros(0, dtype=np.uint8)
+    offsets, data = np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.uint8)
+    if borders is not None and len(texts):
+        offsets = np.frombuffer(borders, dtype=np.int64, count=len(texts) + 1, offset=texts.offset * 8)
+        data = np.frombuffer(content, dtype=np.uint8) if content is not None else data
+    for array in (offsets, data):
+        array.setflags(write=False)  # always, not as Arrow happens to have it: kernels are compiled for one kind
     return data, offsets

@@ -7,16 +7,17 @@ is somebody else's. It is a hint and nothing more: a file that is missing, old o
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import platform
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from types import CodeType
 from typing import Any
+
+import msgspec
 
 from penstock.core.cluster import Cluster
 from penstock.core.stage import ProcessingStage
@@ -41,6 +42,16 @@ class Speed:
     start_up_s: float | None = None
 
 
+@dataclass(frozen=True)
+class _Version:
+    version: int
+
+
+@dataclass(frozen=True)
+class _File(_Version):
+    pools: dict[str, Speed]
+
+
 def speeds_file() -> Path:
     """Return where speeds are kept: a folder that may be deleted at any time."""
     folder = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -63,23 +74,22 @@ def write_speeds(seen: Mapping[str, Speed], path: Path | None = None) -> None:
     path = path or speeds_file()
     kept = {key: speed for key, speed in _read(path).items() if key not in seen} | dict(seen)
     latest = dict(list(kept.items())[-_MAX_POOLS:])
-    entries = {key: asdict(speed) for key, speed in latest.items()}
     try:
-        with atomic_write(str(path)) as stream:
-            stream.write(json.dumps({"version": _VERSION, "pools": entries}, indent=1).encode())
+        with atomic_write(str(path), durable=False) as stream:
+            stream.write(msgspec.json.format(msgspec.json.encode(_File(_VERSION, latest)), indent=1))
     except OutputError as error:
         print(f"Speeds of this run were not kept for the next one: {error}", file=sys.stderr)
 
 
 def _read(path: Path) -> dict[str, Speed]:
     try:
-        data = json.loads(path.read_bytes())
-        if data["version"] != _VERSION:
+        data = path.read_bytes()
+        if msgspec.json.decode(data, type=_Version).version != _VERSION:
             return {}
-        return {key: _checked(Speed(**entry)) for key, entry in data["pools"].items()}
+        return {key: _checked(speed) for key, speed in msgspec.json.decode(data, type=_File).pools.items()}
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except (OSError, ValueError, msgspec.MsgspecError) as error:
         print(f"{path}: not readable, so this run begins without the speeds of earlier ones: {error}", file=sys.stderr)
         return {}
 

@@ -103,7 +103,7 @@ class LocalBackend:
         self._failure_folder = failure_folder
         self._ledger = ledger
         self._may_stay = [may_stay(pool) for pool in plan.pools]
-        self._context = fork_server(with_pandas=not all(self._may_stay))
+        self._context = fork_server(dedup_only=all(self._may_stay))
         self._chains = [pickled_chain(plan.pipeline, pool.steps) for pool in plan.pools]
         with without_main():
             self.folders = RunFolders.make(self._context, spill_dir)

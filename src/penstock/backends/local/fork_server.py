@@ -10,18 +10,19 @@ from multiprocessing.context import ForkServerContext
 from typing import Any
 
 _LOADED = "penstock.backends.local.preloaded"
+_LOADED_FOR_OTHERS = "penstock.backends.local.preloaded_for_others"
 
 
-def fork_server(*, with_pandas: bool) -> ForkServerContext:
-    """Return what processes are started with; whether pandas is loaded is decided by who is the first to ask."""
+def fork_server(*, dedup_only: bool) -> ForkServerContext:
+    """Return what processes are started with; how much it has loaded is decided by who is the first to ask."""
     context = get_context("forkserver")
-    context.set_forkserver_preload([_LOADED, *(["pandas"] if with_pandas else [])])
+    context.set_forkserver_preload([_LOADED] if dedup_only else [_LOADED, _LOADED_FOR_OTHERS])
     return context
 
 
-def start_early(*, with_pandas: bool) -> None:
+def start_early(*, dedup_only: bool) -> None:
     """Let it begin to load, in a process of its own, while whoever calls has other things to do."""
-    fork_server(with_pandas=with_pandas)
+    fork_server(dedup_only=dedup_only)
     with without_main():
         forkserver.ensure_running()
 

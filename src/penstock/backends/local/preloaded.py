@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-import gc
-from contextlib import suppress
 from importlib import import_module
 
+from penstock.backends.local.for_good import for_good
 from penstock.runtime.freed_memory import keep_freed_memory
 
-keep_freed_memory()
-# Nothing of what is loaded here is garbage: to look for some takes a tenth of the time.
-gc.disable()
+keep_freed_memory()  # before Arrow is loaded
 
-from penstock.kernels.native import prepare_to_load  # noqa: E402 - after what must be set before Arrow is loaded
-from penstock.runtime.pandas_later import put_off_pandas  # noqa: E402
+with for_good():
+    from penstock.kernels.native import prepare_to_load
+    from penstock.runtime.pandas_later import put_off_pandas
 
-put_off_pandas()
+    put_off_pandas()
+    prepare_to_load()
+    import penstock.dedup
 
-_MODULES = (
-    "penstock.backends.local.process",
-    "penstock.text",
-    "penstock.dedup",
-    "pyarrow.parquet",
-)
-
-for _name in _MODULES:
-    with suppress(ImportError):
+    for _name in penstock.dedup.__all__:
+        getattr(penstock.dedup, _name)
+    for _name in ("penstock.backends.local.process", "fsspec.implementations.local", "pyarrow.parquet"):
         import_module(_name)
 
-prepare_to_load()
+    from penstock.dedup.rehearsal import rehearse
 
-# What is here now stays: a worker that looked through it for garbage would copy all of it.
-gc.freeze()
-gc.enable()
+    rehearse()

@@ -23,6 +23,7 @@ def decode_block(lines: Lines, names: Sequence[str]) -> dict[str, Column]:
     from penstock.kernels.json_strings import OTHER, find_fields
 
     data = np.frombuffer(lines.block, np.uint8)
+    data.setflags(write=False)  # whatever it lies in: kernels are compiled for one kind
     keys = [name.encode() for name in names]
     begins, stops = np.zeros((2, len(names), len(lines.starts)), np.int64)
     kinds = np.zeros(begins.shape, np.uint8)

@@ -1,0 +1,17 @@
+"""Finding documents that are there more than once, and removing them."""
+
+from penstock.dedup.exact_workflow import ExactDeduplicationWorkflow
+from penstock.dedup.fuzzy import FuzzyDeduplicationWorkflow
+from penstock.dedup.line_workflow import LineDeduplicationWorkflow
+from penstock.dedup.outcome import DuplicateAlarmError
+from penstock.dedup.removal_workflow import TextDuplicatesRemovalWorkflow
+from penstock.dedup.url_workflow import UrlDeduplicationWorkflow
+
+__all__ = [
+    "DuplicateAlarmError",
+    "ExactDeduplicationWorkflow",
+    "FuzzyDeduplicationWorkflow",
+    "LineDeduplicationWorkflow",
+    "TextDuplicatesRemovalWorkflow",
+    "UrlDeduplicationWorkflow",
+]

@@ -1,0 +1,31 @@
+"""A package whose names are loaded when they are used: to write a pipeline of two stages costs an import of two.
+
+What a package offers, and from where, is said once, in its ``__init__.pyi``, which type checkers read too.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+
+def offered(package: str, init_file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return the ``__getattr__``, ``__dir__`` and ``__all__`` of a package.
+
+    >>> look_up, names, _ = offered("penstock.dedup", import_module("penstock.dedup").__file__)
+    >>> "ExactDeduplicationWorkflow" in names(), look_up("ExactDeduplicationWorkflow").__module__
+    (True, 'penstock.dedup.exact_workflow')
+    """
+    tree = ast.parse(Path(init_file).with_suffix(".pyi").read_text(encoding="utf-8"))
+    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
+    homes = {alias.name: str(node.module) for node in imports for alias in node.names}
+
+    def look_up(name: str) -> Any:  # noqa: ANN401 - any public name
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(homes[name]), name)
+
+    return look_up, lambda: sorted(homes), sorted(homes)
