@@ -17,6 +17,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
+import os
 import random
 import subprocess
 import tempfile
@@ -24,11 +26,11 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import psutil
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from penstock import StreamingExecutor
@@ -166,45 +168,79 @@ def speed(data: Path, peer: str | None, peer_mb: float) -> None:
 
 
 def exact(data: Path, peer: str | None) -> None:
+    """Against polars, which holds all texts in memory: inside a process, and as commands, on more data too."""
     table = pq.read_table(data)
-    size = table["text"].nbytes / 1e6
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "in").mkdir()
-        rows = -(-table.num_rows // 8)
-        for number in range(8):
-            pq.write_table(table.slice(number * rows, rows), folder / f"in/{number}.parquet")
-        del table
-        ratios = []
-        for attempt in range(6):
-            ours = _seconds(lambda number=attempt: _exact(folder, number))
-            print(f"ours, exact: {size:.0f} MB in {ours:.2f} s")
+        for times in (1, 4):
+            size = _write_parts(table, folder / f"in{times}", times)
+            print(f"exact: {size:.0f} MB in {8 * times} Parquet files")
+            os.sync()  # we wait until our output is on disk, and would wait for this as well
             if peer:
-                theirs = _seconds(lambda number=attempt: _unique(peer, folder, number))
-                print(f"polars unique, as a process: {theirs:.2f} s")
-                ratios.append(theirs / ours)
-        with Watch() as watch:
-            found = _exact(folder, len(ratios))
-        print(f"ours: {found['num_duplicates']:,} removed{_held(watch)}")
-        if peer:
-            with Watch() as watch:
-                said = _unique(peer, folder, len(ratios))
-            print(f"polars unique: {said}{_held(watch)}")
-            print(
-                f"polars / ours, by the clock: {ratios[0]:.2f} the first time, when our workers' server has to start; "
-                f"then {', '.join(f'{ratio:.2f}' for ratio in ratios[1:])}"
-            )
+                _unique(peer, folder, times)  # so that nobody is the first to touch files and memory
+            if times == 1:
+                _compare_inside(folder, peer)
+            _compare_commands(folder, times, peer)
 
 
-def _exact(folder: Path, attempt: int) -> dict[str, Any]:
-    workflow = ExactDeduplicationWorkflow(
-        str(folder / f"out{attempt}"), str(folder / "in"), perform_removal=True, show_progress=False
+def _write_parts(table: pa.Table, folder: Path, times: int) -> float:
+    """Write a table so many times, each with another word at the end of every text, in eight files."""
+    folder.mkdir()
+    rows, size = -(-table.num_rows // 8), 0.0
+    for copy in range(times):
+        for number in range(8):
+            part = table.slice(number * rows, rows)
+            if copy:
+                word, space = pa.scalar(str(copy), pa.large_string()), pa.scalar(" ", pa.large_string())
+                texts = pc.binary_join_element_wise(part["text"].cast(pa.large_string()), word, space)
+                part = part.set_column(part.column_names.index("text"), "text", texts)
+            size += part["text"].nbytes / 1e6
+            pq.write_table(part, folder / f"{copy}-{number}.parquet")
+    return size
+
+
+def _compare_inside(folder: Path, peer: str | None) -> None:
+    """Compare what `run()` takes with what polars takes once it is imported."""
+    ratios = []
+    for attempt in range(6):
+        ours = _seconds(lambda number=attempt: _exact(folder, number))
+        theirs = float(_unique(peer, folder, 1).split()[-2]) if peer else math.nan
+        print(f"exact, inside a process: ours {ours:.2f} s, polars {theirs:.2f} s")
+        ratios.append(theirs / ours)
+    print(
+        f"exact, inside a process: polars / ours {ratios[0]:.2f} the first time, when our workers' server starts; "
+        f"then {', '.join(f'{ratio:.2f}' for ratio in ratios[1:])}"
     )
-    return workflow.run(StreamingExecutor(show_progress=False)).metadata
 
 
-def _unique(peer: str, folder: Path, attempt: int) -> str:
-    command = [peer, PEER, "unique", folder / "in", folder / f"polars{attempt}.parquet"]
+def _compare_commands(folder: Path, times: int, peer: str | None) -> None:
+    """Compare `penstock dedup exact` with a script that does the same with polars, everything they load included."""
+    ratios = []
+    for attempt in range(4):
+        command = ["penstock", "dedup", "exact", folder / f"in{times}", folder / f"command{times}-{attempt}"]
+        ours = _seconds(lambda command=command: subprocess.run(command, capture_output=True, check=True))
+        theirs = _seconds(lambda: _unique(peer, folder, times)) if peer else math.nan
+        print(f"exact, as commands: ours {ours:.2f} s, polars {theirs:.2f} s")
+        ratios.append(theirs / ours)
+    with Watch() as watch:
+        subprocess.run([*command[:-1], folder / f"watched{times}"], capture_output=True, check=True)
+    held = watch.peak - watch.before
+    with Watch() as watch:
+        said = _unique(peer, folder, times) if peer else "not run"
+    print(
+        f"exact, as commands: polars / ours {', '.join(f'{ratio:.2f}' for ratio in ratios)}; "
+        f"memory {held / 1e6:.0f} MB, polars ({said}) {(watch.peak - watch.before) / 1e6:.0f} MB"
+    )
+
+
+def _exact(folder: Path, attempt: int) -> None:
+    ExactDeduplicationWorkflow(
+        str(folder / f"out{attempt}"), str(folder / "in1"), perform_removal=True, show_progress=False
+    ).run(StreamingExecutor(show_progress=False))
+
+
+def _unique(peer: str, folder: Path, times: int) -> str:
+    command = [peer, PEER, "unique", folder / f"in{times}", folder / "polars.parquet"]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
@@ -213,10 +249,6 @@ def _seconds(work: Callable[[], object]) -> float:
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
-
-
-def _held(watch: Watch) -> str:
-    return f", {(watch.peak - watch.before) / 1e6:.0f} MB of memory"
 
 
 def quality(data: Path, documents: int, threshold: float) -> None:

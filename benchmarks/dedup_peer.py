@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 
 
 def minhash(source: str, work: str) -> None:
@@ -37,10 +38,11 @@ def minhash(source: str, work: str) -> None:
 def unique(source: str, target: str) -> None:
     import polars as pl
 
+    start = time.perf_counter()
     frame = pl.read_parquet(f"{source}/*.parquet")
     kept = frame.unique(subset=["text"], keep="first", maintain_order=True)
     kept.write_parquet(target, compression="snappy")
-    print(f"{len(frame) - len(kept):,} removed")
+    print(f"{len(frame) - len(kept):,} removed in {time.perf_counter() - start:.2f} s")
 
 
 if __name__ == "__main__":
