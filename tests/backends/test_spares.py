@@ -76,7 +76,7 @@ def _exit() -> None:
 
 
 def test_only_who_is_alive_and_new_to_a_pool_is_taken() -> None:
-    context = fork_server()
+    context = fork_server(dedup_only=True)
     ours, theirs = context.Pipe()
     dead, alive = context.Process(target=_exit), context.Process(target=theirs.recv)
     for process in (dead, alive):

@@ -8,6 +8,7 @@ and most of the time.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -51,7 +52,7 @@ class GpuMinHash:
     def signatures(self, texts: pa.Array) -> tuple[Words, npt.NDArray[np.bool_]]:
         """Return the signature of every text, and whether it has any shingle, as the CPU would."""
         data, offsets = text_buffer(texts)
-        signature, shingled = self.from_host(torch.from_numpy(data), torch.from_numpy(offsets))
+        signature, shingled = self.from_host(_tensor(data), _tensor(offsets))
         return signature.numpy(), shingled.numpy()
 
     def from_host(self, data: torch.Tensor, offsets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -149,6 +150,13 @@ class GpuMinHash:
             tensor.record_stream(stream)
         text, borders = copied
         return part, *self._signatures(text, borders, stretches)
+
+
+def _tensor(array: npt.NDArray[Any]) -> torch.Tensor:
+    """See an array as a tensor; that nobody may write to it, of which torch warns, is as it should be."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return torch.from_numpy(array)
 
 
 def _stretches(offsets: npt.NDArray[np.int64]) -> tuple[torch.Tensor, torch.Tensor]:
