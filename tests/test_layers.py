@@ -12,13 +12,13 @@ ROOT = Path(penstock.__file__).parent
 
 # A layer imports itself and what comes before it. Then there are no circles, and each can be understood in order.
 LAYERS = (
-    "errors", "extras", "core", "plan", "schedule", "storage", "kernels", "ledger", "monitor", "runtime", "backends",
+    "errors", "extras", "lazy", "core", "plan", "schedule", "storage", "kernels", "ledger", "monitor", "runtime", "backends",
     "text", "dedup", "models", "image", "video", "testing", "compat", "recipe", "cli", "__main__",
 )  # fmt: skip
 
 # Stages are written with what every user has: they must not know who runs them.
 STAGES = {"text", "dedup", "models", "image", "video"}
-STAGES_MAY_USE = {"errors", "extras", "core", "kernels", "storage"}
+STAGES_MAY_USE = {"errors", "extras", "lazy", "core", "kernels", "storage"}
 # A workflow reads and writes by itself.
 MAY_ALSO_USE = {"dedup": {"text"}}
 

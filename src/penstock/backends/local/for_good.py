@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 
 
 @contextmanager
@@ -16,3 +17,10 @@ def for_good() -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+def everything_of(package: str) -> None:
+    """Load all that a package offers, which otherwise is loaded when it is used."""
+    module = import_module(package)
+    for name in module.__all__:
+        getattr(module, name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from penstock.backends.local.for_good import for_good
+from penstock.backends.local.for_good import everything_of, for_good
 from penstock.runtime.freed_memory import keep_freed_memory
 
 keep_freed_memory()  # before Arrow is loaded
@@ -15,13 +15,8 @@ with for_good():
 
     put_off_pandas()
     prepare_to_load()
-    import penstock.dedup
-
-    for _name in penstock.dedup.__all__:
-        getattr(penstock.dedup, _name)
+    # By name: workers know stages, this layer does not.
+    everything_of("penstock.dedup")
     for _name in ("penstock.backends.local.process", "fsspec.implementations.local", "pyarrow.parquet"):
         import_module(_name)
-
-    from penstock.dedup.rehearsal import rehearse
-
-    rehearse()
+    import_module("penstock.dedup.rehearsal").rehearse()

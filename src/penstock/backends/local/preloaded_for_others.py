@@ -8,12 +8,9 @@ from __future__ import annotations
 from contextlib import suppress
 from importlib import import_module
 
-from penstock.backends.local.for_good import for_good
+from penstock.backends.local.for_good import everything_of, for_good
 
 with for_good():
-    import penstock.text
-
-    for _name in penstock.text.__all__:
-        getattr(penstock.text, _name)
+    everything_of("penstock.text")
     with suppress(ImportError):
         import_module("pandas")
