@@ -34,10 +34,10 @@ from penstock import (
     StreamingExecutor,
     Task,
 )
+from penstock.backends.pool_specs import pool_spec
 from penstock.backends.simulated.law import Law, constant
 from penstock.backends.simulated.simulate import simulate
 from penstock.backends.simulated.trace import Trace
-from penstock.backends.streaming import _spec
 from penstock.core.cluster import Cluster, Node
 from penstock.core.sizes import parse_bytes
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
@@ -111,7 +111,7 @@ class Outcome:
 
 def simulated(stages: Stages, laws: list[Law], **settings: Any) -> Outcome:
     """Simulate the pools that these stages become, beginning with one empty task as a run does."""
-    specs = [_spec(pool, settings.get("task_timeout_s"), nodes=1) for pool in fuse(stages, begins_with_source=True)]
+    specs = [pool_spec(pool, settings.get("task_timeout_s"), nodes=1) for pool in fuse(stages, begins_with_source=True)]
     attempts = settings.get("max_retries", 2) + 1
     budget = Settings(parse_bytes(settings.get("memory_budget", "1GB")), max_attempts=attempts)
     machine = Cluster((Node("n", 4, 16),))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from penstock import DocumentBatch, Pipeline, ProcessingStage, Resources, StreamingExecutor
-from penstock.backends import streaming
+from penstock.backends import streaming_run
 from penstock.backends.backend import drive
 from penstock.backends.simulated import simulate as simulated
 from penstock.backends.simulated.law import Law, constant
@@ -96,7 +96,7 @@ class Sleeper(ProcessingStage[DocumentBatch, DocumentBatch]):
 
 def run_locally(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Log:
     """Three sleeping stages on worker processes, on GPUs that are claimed; one worker dies."""
-    monkeypatch.setattr(streaming, "Scheduler", Recorded)
+    monkeypatch.setattr(streaming_run, "Scheduler", Recorded)
     source = ListSource([make_batch([f"document {i}"]) for i in range(30)])
     stages = [Sleeper("fast", 0.01, 0.1), Sleeper("slow", 0.08, 0.2, folder / "died"), Sleeper("medium", 0.04, 0.3)]
     executor = StreamingExecutor(

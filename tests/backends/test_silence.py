@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock import DocumentBatch, Pipeline, ProcessingStage, StreamingExecutor
-from penstock.backends import streaming
+from penstock.backends import streaming_run
 from penstock.testing import ListSource, make_batch
 
 
@@ -23,7 +23,7 @@ class Slow(ProcessingStage[DocumentBatch, DocumentBatch]):
 def test_the_console_says_what_everybody_waits_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(streaming, "_SILENCE_S", 0.5)
+    monkeypatch.setattr(streaming_run, "_SILENCE_S", 0.5)
     executor = StreamingExecutor(cpus=2, run_dir=str(tmp_path))
     Pipeline("wait", stages=[ListSource([make_batch(["a"])]), Slow()]).run(executor)
     said = capsys.readouterr().err

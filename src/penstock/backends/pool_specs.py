@@ -1,0 +1,44 @@
+"""A planned pool as the scheduler sees it, with what stages ask for in words that users know."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from penstock.plan.plan import Pool
+from penstock.runtime.machine import GB
+from penstock.runtime.speeds import Speed
+from penstock.schedule.state import PoolSpec
+
+
+def pool_spec(pool: Pool, timeout: float | None, nodes: int, known: Speed | None = None) -> PoolSpec:
+    """Turn a planned pool into what the scheduler has to know of it."""
+    spec = pool.stages[0].xenna_stage_spec()
+    lifetime, interval = spec.get("worker_max_lifetime_m"), spec.get("worker_restart_interval_m", 0)
+    return PoolSpec(
+        name=pool.name,
+        need=pool.resources,
+        batch_size=pool.batch_size,
+        workers=pool.num_workers if pool.num_workers is not None else _workers_on(pool, nodes),
+        barrier=any(stage.is_barrier for stage in pool.stages),
+        timeout_s=timeout,
+        max_tasks_per_worker=pool.stages[0].ray_stage_spec().get("max_calls_per_worker"),
+        max_lifetime_s=60.0 * lifetime if lifetime else None,
+        restart_interval_s=60.0 * (interval or 0),
+        max_resident_growth=_growth(pool, spec.get("worker_max_growth_gb")),
+        expected_seconds=known.seconds_per_item if known else None,
+        expected_fan_out=known.fan_out if known else None,
+        expected_output_bytes=known.output_bytes if known else None,
+        expected_start_up_s=known.start_up_s if known else None,
+    )
+
+
+def _workers_on(pool: Pool, nodes: int) -> int | None:
+    """Return how many workers a pool has if a stage of it asks for so many per node."""
+    per_node = [count for stage in pool.stages if (count := stage.num_workers_per_node()) is not None]
+    return max(1, ceil(max(per_node) * nodes)) if per_node else None
+
+
+def _growth(pool: Pool, asked_gb: float | None) -> int | None:
+    """Return by how much a worker may grow before it is replaced: as asked, or half of the memory it declared."""
+    gigabytes = asked_gb if asked_gb is not None else (pool.resources.memory_gb or 0.0) / 2
+    return int(gigabytes * GB) or None

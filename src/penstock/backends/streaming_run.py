@@ -1,0 +1,174 @@
+"""One run of a pipeline: scheduler, backend, books and screen, from the first task to the last word."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from penstock.backends.backend import RunBackend, Venue, drive
+from penstock.backends.interrupts import interruptible
+from penstock.backends.observe import pool_records, snapshot
+from penstock.backends.pool_specs import pool_spec
+from penstock.core.task import Task
+from penstock.monitor.live import LiveView
+from penstock.monitor.summary import RunSummary
+from penstock.monitor.words import silence
+from penstock.runtime.books import Books
+from penstock.runtime.opening import OpenRun
+from penstock.runtime.selection import rows_of
+from penstock.runtime.speeds import Speed, keys_of, read_speeds, write_speeds
+from penstock.schedule.events import Output
+from penstock.schedule.scheduler import Scheduler
+from penstock.schedule.state import Settings, item_key
+from penstock.schedule.watchdog import why_nothing_moves
+
+_LOOK_EVERY_S = 0.2
+# When nothing has moved for so long somebody will ask why; and again after twice as long.
+_SILENCE_S = 60.0
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a user has said about how to run."""
+
+    memory_budget: int | None
+    spill_dir: str | None
+    task_timeout_s: float | None
+    max_attempts: int
+    # More failures than that end the run; a share of all rows is judged at the end.
+    max_failed: float | None
+    batch_mode: bool
+    autoscale_interval_s: float
+    logging_interval_s: float
+    show_progress: bool
+    # Whether to begin with the speeds of earlier runs, and to keep those of this one.
+    profile: bool
+
+
+class StreamingRun:
+    """One run: scheduler, backend, books and screen."""
+
+    def __init__(self, opened: OpenRun, venue: Venue, terms: Terms) -> None:
+        self.opened = opened
+        failure_folder = Path(_local_folder(opened, opened.plan.pipeline)) / "failures"
+        self.books = Books(opened.plan, opened.folder, opened.journal, failure_folder)
+        settings = Settings(
+            memory_budget=venue.budget(terms.memory_budget),
+            autoscale_interval_s=terms.autoscale_interval_s,
+            max_attempts=terms.max_attempts,
+            batch_mode=terms.batch_mode,
+            round_trip_s=venue.round_trip_s,
+        )
+        self._speed_keys = keys_of(opened.plan) if terms.profile else []
+        known = read_speeds(self._speed_keys) or [None] * len(opened.plan.pools)
+        nodes = len(venue.cluster.nodes)
+        self._view = LiveView(opened.plan.pipeline, terms.logging_interval_s, enabled=terms.show_progress)
+        specs = [
+            pool_spec(pool, terms.task_timeout_s, nodes, speed)
+            for pool, speed in zip(opened.plan.pools, known, strict=True)
+        ]
+        self.scheduler = Scheduler(specs, venue.free(opened.plan, self._view.say), settings)
+        self._venue = venue
+        self._terms = terms
+        self._started = time.monotonic()
+        self._seconds = 0.0
+        # Set when so much failed that the rest is not worth doing.
+        self._gave_up = False
+        self._silence_to_explain = _SILENCE_S
+        # The most memory all workers together were seen to use.
+        self.peak_resident = 0
+
+    def run(self, roots: list[Task[Any]], *, given: bool) -> None:
+        """Run everything, and leave nothing behind."""
+        self.books.given_sources = given
+        backend = self._venue.backend(
+            self.opened.plan,
+            self.books,
+            max_attempts=self._terms.max_attempts,
+            spill_dir=self._terms.spill_dir,
+            ledger=self.opened.ledger,
+        )
+        try:
+            with interruptible(backend), self._view:
+                first = self.scheduler.begin(backend.now(), self._put(backend, roots, given=given))
+                drive(self.scheduler, backend, first, look=partial(self._look, backend), look_every=_LOOK_EVERY_S)
+        finally:
+            backend.close()
+            self.peak_resident = backend.peak_resident
+            self._seconds = time.monotonic() - self._started
+        if self.scheduler.stopping and not self._gave_up:
+            raise KeyboardInterrupt
+
+    def keep_speeds(self) -> None:
+        """Write down for the next run how fast each pool was."""
+        seen = [pool.estimate for pool in self.scheduler.pools]
+        write_speeds(
+            {
+                key: Speed(
+                    estimate.rate.seconds / estimate.rate.items,
+                    estimate.fan_out,
+                    estimate.output_bytes_per_item,
+                    estimate.start_up_seconds,
+                )
+                for key, estimate in zip(self._speed_keys, seen, strict=True)
+                if estimate.items_in and estimate.rate.items > 0
+            }
+        )
+
+    def summary(self) -> RunSummary:
+        """Return the totals so far."""
+        scheduler, folder = self.scheduler, self.opened.folder
+        return RunSummary(
+            pipeline=self.opened.plan.pipeline,
+            counters=[counters for pool in self.books.counters for counters in pool],
+            seconds=self._seconds,
+            output=self.opened.output,
+            run_folder=folder.path,
+            has_ledger=self.opened.ledger is not None,
+            dead_letters=folder.dead_letters if folder.num_dead_letters else None,
+            num_dead_letters=folder.num_dead_letters,
+            resumed=self.books.settlement.resumed,
+            pools=pool_records(scheduler, self.opened.plan),
+            plans=[asdict(record) for record in scheduler.plans],
+            peak_bytes=scheduler.credits.peak,
+            budget_bytes=scheduler.credits.budget,
+            failed=self.books.failed or None,
+        )
+
+    def _put(self, backend: RunBackend, roots: list[Task[Any]], *, given: bool) -> list[Output]:
+        """Store the tasks a run begins with, less those that a checkpoint has."""
+        outputs = []
+        for task in roots:
+            if given and self.books.settlement.is_done(task.task_id):
+                continue
+            stored = backend.put(item_key(0, task.task_id), task)
+            if given:
+                self.books.emitted([stored], last=False)
+            outputs.append(Output(task.task_id, task._order, 0, rows_of(task)))
+        return outputs
+
+    def _look(self, backend: RunBackend, now: float) -> None:
+        """Show how far the run has come, and stop it if more has failed than may."""
+        most = self._terms.max_failed
+        if most is not None and most >= 1 and self.books.failed > most and not self._gave_up:
+            self._gave_up = True
+            backend.ask_to_stop()
+        view = snapshot(self.scheduler, self.opened.plan, now - self._started, now, self.books.failed)
+        self._view.update(view)
+        self._explain_silence(now)
+
+    def _explain_silence(self, now: float) -> None:
+        silent = now - self.scheduler.moved_at
+        if silent < _SILENCE_S:
+            self._silence_to_explain = _SILENCE_S
+        elif silent >= self._silence_to_explain:
+            self._silence_to_explain = 2 * silent
+            self._view.say(silence(silent, why_nothing_moves(self.scheduler)))
+
+
+def _local_folder(opened: OpenRun, pipeline: str) -> str:
+    """Return a folder on this machine for what failed, beside the run folder if that is here."""
+    return opened.folder.path if "://" not in opened.folder.path else str(Path("penstock-runs") / pipeline)
