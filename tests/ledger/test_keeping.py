@@ -15,7 +15,7 @@ from ledger_runs import fates, files_of, filters, run, write_documents
 
 from penstock import DocumentBatch, InlineExecutor, Pipeline, ProcessingStage, Resources, StreamingExecutor
 from penstock.core.verdicts import Verdicts
-from penstock.errors import InputError
+from penstock.errors import InputError, OutputError
 from penstock.ledger.export import export_parquet
 from penstock.ledger.fragment import restored_scores
 from penstock.ledger.reading import find_ledger
@@ -123,6 +123,8 @@ def test_all_receipts_can_be_had_as_parquet(tmp_path: Path, documents: int) -> N
     by_id = dict(zip(table["id"].to_pylist(), table["dropped_by"].to_pylist(), strict=True))
     assert {name: fate or "kept" for name, fate in by_id.items()} == fates(ledger)
     assert table["score.word_count"].to_pylist()[:6] == [0, 1, 4, 3, 4, 10]
+    with pytest.raises(OutputError, match="something in it already"):
+        export_parquet(ledger, str(tmp_path / "receipts"))
 
 
 def test_many_small_tasks_leave_few_files(tmp_path: Path) -> None:

@@ -57,10 +57,12 @@ class _KeptCode(FunctionCache):
 
 
 def is_compiled(function: Callable[..., Any]) -> bool:
-    """Tell whether there is machine code of a function already, in this process or on disk."""
+    """Tell whether there is machine code of a function that this machine can run, in this process or on disk."""
     dispatcher: Any = function
-    kept = Path(dispatcher.stats.cache_path or ".").glob(f"*{dispatcher.py_func.__qualname__}-*.nbi")
-    return bool(dispatcher.signatures) or any(kept)
+    kept = dispatcher._cache
+    # What belongs to an overload beside its signature: the processor, and what was compiled.
+    _, *ours = kept._index_key(None, dispatcher.targetctx.codegen())
+    return bool(dispatcher.signatures) or any([*theirs] == ours for _, *theirs in kept._cache_file._load_index())
 
 
 @cache

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from penstock.errors import OutputError
 from penstock.ledger.fragment import PARQUET, write_table
 from penstock.ledger.reading import Ledger
 from penstock.storage.atomic import atomic_write
+from penstock.storage.filesystem import filesystem_of
 
 
 def export_parquet(ledger: Ledger, folder: str) -> tuple[int, int]:
     """Write a Parquet file for each piece of a ledger; return how many documents and files there are.
 
-    A document of which several pools of workers had something to say has a row for each of them.
+    A document of which several pools of workers had something to say has a row for each of them. The folder must be
+    new or empty: whoever reads it reads all that is there.
     """
+    filesystem, name = filesystem_of(folder)
+    if filesystem.exists(name) and filesystem.ls(name, detail=False):
+        raise OutputError(f"{folder}: there is something in it already. Choose a new folder, or empty this one.")
     documents: set[str] = set()
     count = 0
     for number, piece in enumerate(ledger.pieces):
