@@ -15,7 +15,7 @@ from penstock.kernels.shingles import Shingling
 from penstock.kernels.text_buffer import text_buffer
 
 # How much a worker holds of documents that others are being compared with.
-_HELD_BYTES = 128 << 20
+HELD_BYTES = 128 << 20
 
 
 class Evidence(Protocol):
@@ -31,11 +31,12 @@ class Evidence(Protocol):
 class Texts:
     """Texts, whose shingles are counted; those compared with most recently are held taken apart."""
 
-    def __init__(self, column: pa.ChunkedArray, shingling: Shingling) -> None:
+    def __init__(self, column: pa.ChunkedArray, shingling: Shingling, most_bytes: int = HELD_BYTES) -> None:
         self._data, self._offsets = text_buffer(column)
         self._comparing = Comparing(shingling)
         self._held: OrderedDict[int, ShingleSet] = OrderedDict()
         self._held_bytes = 0
+        self._most_bytes = most_bytes
 
     def similarity(self, stays: int, document: int) -> float:
         """Return the shingles in both over the shingles in either."""
@@ -54,7 +55,7 @@ class Texts:
             return self._held[row]
         made = self._held[row] = self._comparing.shingles(self._text(row))
         self._held_bytes += made.num_bytes
-        while self._held_bytes > _HELD_BYTES and len(self._held) > 1:
+        while self._held_bytes > self._most_bytes and len(self._held) > 1:
             _, oldest = self._held.popitem(last=False)
             self._held_bytes -= oldest.num_bytes
         return made

@@ -17,6 +17,7 @@ from penstock.dedup.candidates import FindCandidates
 from penstock.dedup.components import ConnectCandidates
 from penstock.dedup.ending import run_to_end, write_what_stays
 from penstock.dedup.estimate import CompareSignatures, GatherSignatures
+from penstock.dedup.evidence import HELD_BYTES
 from penstock.dedup.exact import FindExactDuplicates
 from penstock.dedup.index import BANDS, EXACT, SIGNATURES, AddToIndex, Index, PublishIndex
 from penstock.dedup.inputs import Extent, Input
@@ -25,7 +26,7 @@ from penstock.dedup.outcome import Conclude, ListTwins
 from penstock.dedup.phases import LISTING, EachFile, Phase
 from penstock.dedup.places import FileTable
 from penstock.dedup.removal import RemoveDocuments
-from penstock.dedup.signing import Banding, SignTexts, round_name
+from penstock.dedup.signing import REMEMBERED_BYTES, Banding, SignTexts, round_name
 from penstock.dedup.verify import CompareCandidates, GatherTexts
 from penstock.dedup.workplace import Workplace, digest_of, memory_and_workers
 from penstock.kernels.shingles import Shingling
@@ -242,6 +243,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
                 self.text_field,
                 device=self.device,
                 with_signatures=by_signature or index is not None,
+                remembered_bytes=min(REMEMBERED_BYTES, arithmetic.per_worker // 2),
                 **settings,
             ),
             Phase("all_signed", signed, parts),
@@ -268,7 +270,15 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
                 *source.again("gather", fields),
                 GatherTexts(connected, f"{folder}/gathered", table, text_parts, self.text_field, **settings),
                 Phase("all_gathered", f"{folder}/gathered", text_parts),
-                CompareCandidates(pair_files, compared, self.shingling, self.similarity_threshold, signatures, banding),
+                CompareCandidates(
+                    pair_files,
+                    compared,
+                    self.shingling,
+                    self.similarity_threshold,
+                    signatures,
+                    banding,
+                    held_bytes=min(HELD_BYTES, arithmetic.per_worker // 2),
+                ),
             ]
         stages += [
             Phase("all_compared", compared, 1),

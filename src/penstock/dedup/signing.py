@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from penstock.kernels.shingles import Shingling
 
 BAND_RECORD = np.dtype([("hash", np.uint64), ("rank", np.float64), ("document", np.int64)])
-# How much a worker remembers of texts it has seen, so that a text that comes again is not taken apart again.
-_REMEMBERED_BYTES = 64 << 20
+# How much a worker remembers at most of texts it has seen, so that a text that comes again is not taken apart again.
+REMEMBERED_BYTES = 64 << 20
+# What an entry takes beside its bands: a key of two numbers, and its place.
+_PER_ENTRY = 200
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,7 @@ class SignTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
         keep: KeepPolicy | None = None,
         device: str = "cpu",
         with_signatures: bool = False,
+        remembered_bytes: int = REMEMBERED_BYTES,
     ) -> None:
         self.folder = folder
         self.table = table
@@ -96,6 +99,7 @@ class SignTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
         self.device = device
         # Whether to write whole signatures down as well, to estimate similarities from.
         self.with_signatures = with_signatures
+        self.remembered_bytes = remembered_bytes
         if device == "cuda":
             self.resources = Resources(cpus=1, gpus=1)
 
@@ -106,7 +110,7 @@ class SignTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
         self._signer = Signer(
             self.shingling, self.banding.num_hashes, self.banding.seed, self.banding.bits, self.device
         )
-        self._seen = Seen(self.banding.num_bands)
+        self._seen = Seen(self.banding.num_bands, self.remembered_bytes)
 
     def inputs(self) -> Spec:
         """Return the text column."""
@@ -187,16 +191,17 @@ class SignTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
 class Seen:
     """The bands of texts a worker has met, forgotten all at once when there are too many."""
 
-    def __init__(self, bands: int) -> None:
-        self._most = _REMEMBERED_BYTES // (8 * bands + 200)
+    def __init__(self, bands: int, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
         self._rows: dict[tuple[int, int], int] = {}
         self._bands = np.zeros((0, bands), dtype=np.uint64)
         self._shingled = np.zeros(0, dtype=np.bool_)
 
     def new_among(self, keys: list[tuple[int, int]]) -> dict[tuple[int, int], int]:
         """Return the texts not met before, each with a place where it stands."""
-        if len(self._rows) > self._most:
-            self.__init__(self._bands.shape[1])  # type: ignore[misc]
+        bands = self._bands.shape[1]
+        if len(self._rows) * (8 * bands + _PER_ENTRY) > self._most_bytes:
+            self.__init__(bands, self._most_bytes)  # type: ignore[misc]
         return {key: place for place, key in enumerate(keys) if key not in self._rows}
 
     def learn(

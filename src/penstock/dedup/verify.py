@@ -16,7 +16,7 @@ from penstock.dedup.arrays import load_array
 from penstock.dedup.components import PAIR_RECORD, partition_of_component
 from penstock.dedup.decision import Candidates, decide
 from penstock.dedup.estimate import gathered_record
-from penstock.dedup.evidence import Evidence, Signatures, Texts, TextsWhereThereAre
+from penstock.dedup.evidence import HELD_BYTES, Evidence, Signatures, Texts, TextsWhereThereAre
 from penstock.dedup.keep import KeepPolicy
 from penstock.dedup.normalise import texts_of
 from penstock.dedup.phases import exists, file_name, files_of, listed
@@ -114,6 +114,7 @@ class CompareCandidates(ProcessingStage[FileGroupTask, FileGroupTask]):
         similarity_threshold: float,
         signatures: str | None = None,
         banding: Banding | None = None,
+        held_bytes: int = HELD_BYTES,
     ) -> None:
         self.pair_files = list(pair_files)
         self.folder = folder
@@ -121,6 +122,7 @@ class CompareCandidates(ProcessingStage[FileGroupTask, FileGroupTask]):
         self.similarity_threshold = similarity_threshold
         self.signatures = signatures
         self.banding = banding or Banding()
+        self.held_bytes = held_bytes
 
     def process(self, task: FileGroupTask) -> FileGroupTask:
         """Compare."""
@@ -137,7 +139,7 @@ class CompareCandidates(ProcessingStage[FileGroupTask, FileGroupTask]):
             return nothing_removed()
         table = pa.concat_tables(tables).combine_chunks()
         candidates = Candidates(*(table[name].to_numpy() for name in ("component", "rank", "document")))
-        evidence: Evidence = Texts(table["text"], self.shingling)
+        evidence: Evidence = Texts(table["text"], self.shingling, self.held_bytes)
         if self.signatures is not None:
             signed = read_records(listed(self.signatures)["files"], partition, gathered_record(self.banding))
             candidates, evidence = with_indexed(candidates, evidence, signed)
