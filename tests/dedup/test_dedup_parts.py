@@ -18,6 +18,7 @@ from penstock.core.files import PLACE_BITS, SizedFile
 from penstock.dedup.arithmetic import Arithmetic, chance_of_meeting
 from penstock.dedup.candidates import candidate_pairs, without
 from penstock.dedup.components import PAIR_RECORD, ConnectCandidates
+from penstock.dedup.evidence import Texts
 from penstock.dedup.exact import EXACT_RECORD, exact_duplicates, partition_of
 from penstock.dedup.keep import KeepPolicy, parse_keep
 from penstock.dedup.normalise import texts_of
@@ -27,7 +28,7 @@ from penstock.dedup.places import FileTable
 from penstock.dedup.removal import is_among
 from penstock.dedup.removed import Removed, measured, read_removed, write_removed
 from penstock.dedup.shuffle import read_records, read_tables, write_records, write_tables
-from penstock.dedup.signing import BAND_RECORD, Banding
+from penstock.dedup.signing import BAND_RECORD, Banding, Seen
 from penstock.dedup.verify import CompareCandidates
 from penstock.dedup.workplace import Workplace
 from penstock.errors import InputError, MissingColumnError, StageError
@@ -335,3 +336,21 @@ def test_a_workplace_goes_on_with_the_plan_it_was_begun_with(tmp_path: Path) -> 
     assert Workplace(str(tmp_path), {"seed": 2}).plan({"partitions": 9}) == {"partitions": 9}
     place.clear()
     assert Workplace(str(tmp_path), {"seed": 1}).plan({"partitions": 9}) == {"partitions": 9}
+
+
+def test_what_is_remembered_of_texts_is_bounded_by_bytes() -> None:
+    seen = Seen(bands=2, most_bytes=1000)
+    for number in range(40):
+        key = (number, 0)
+        assert list(seen.new_among([key])) == [key]
+        seen.learn([key], np.full((1, 2), number, np.uint64), np.ones(1, np.bool_))
+        assert seen.recall([key])[0].tolist() == [[number, number]]
+        assert len(seen._rows) <= 5  # of 216 bytes
+
+
+def test_texts_taken_apart_are_held_within_so_many_bytes() -> None:
+    column = pa.chunked_array([[f"{number} " + "some words and more " * 50 for number in range(8)]], pa.large_string())
+    plenty, little = Texts(column, Shingling()), Texts(column, Shingling(), most_bytes=1)
+    pairs = [(first, second) for first in range(8) for second in range(8)]
+    assert [little.similarity(*pair) for pair in pairs] == [plenty.similarity(*pair) for pair in pairs]
+    assert (len(plenty._held), len(little._held)) == (8, 1)
