@@ -85,6 +85,7 @@ def test_only_who_is_alive_and_new_to_a_pool_is_taken() -> None:
     spares = Spares()
     spares.add(Spare(dead, Line(ours), 1, frozenset({0}), 0.0))
     spares.add(Spare(alive, Line(ours), 1, frozenset({0}), 0.0))
+    assert spares.pids == [dead.pid, alive.pid]
     assert spares.take(0, 1) is None, "who is recycled does not come back"
     assert spares.take(1, 2) is None, "other limits"
     spares.let_go(1.0)

@@ -308,12 +308,9 @@ class LocalBackend:
         """Kill workers that use more memory than their stages declared, or do not stop."""
         self._next_look = self.now() + _LOOK_AT_MEMORY_EVERY_S
         self._spares.let_go(self.now())
-        resident = 0
+        resident = sum(_resident(pid) for pid in self._spares.pids)
         for worker in self._workers.values():
-            try:
-                used = int(psutil.Process(worker.process.pid).memory_info().rss)
-            except psutil.Error:
-                continue
+            used = _resident(worker.process.pid)
             resident += used
             limit = self._limits[worker.pool]
             if limit is not None and used > limit * GB and not worker.kill_reason:
@@ -345,3 +342,11 @@ def _how_it_ended(exit_code: int | None) -> str:
     name = signal.Signals(-exit_code).name
     hint = " (out of memory, if nobody killed it on purpose)" if name == "SIGKILL" else ""
     return f"the worker process was ended by {name}{hint}"
+
+
+def _resident(pid: int | None) -> int:
+    """Return how much memory a process uses; nothing if it is gone."""
+    try:
+        return int(psutil.Process(pid).memory_info().rss) if pid is not None else 0
+    except psutil.Error:
+        return 0

@@ -35,6 +35,11 @@ class Spares:
     def __init__(self) -> None:
         self._waiting: list[Spare] = []
 
+    @property
+    def pids(self) -> list[int | None]:
+        """The processes, by their numbers."""
+        return [spare.process.pid for spare in self._waiting]
+
     def add(self, spare: Spare) -> None:
         """Keep a process for a while."""
         self._waiting.append(spare)
