@@ -41,8 +41,9 @@ def exact(folder: Path, output: str = "out", **settings: Any) -> ExactDeduplicat
 
 
 def fuzzy(folder: Path, output: str = "out", **settings: Any) -> FuzzyDeduplicationWorkflow:
-    given = {"input_path": str(folder / "in"), "input_filetype": "jsonl", "perform_removal": True, **settings}
-    return FuzzyDeduplicationWorkflow(str(folder / "cache"), str(folder / output), show_progress=False, **given)
+    given: dict[str, Any] = {"input_path": str(folder / "in"), "input_filetype": "jsonl", "perform_removal": True}
+    given |= {"show_progress": False, **settings}
+    return FuzzyDeduplicationWorkflow(str(folder / "cache"), str(folder / output), **given)
 
 
 KEPT_EXACT = sorted(["e5", "e6", "e7", "e8", *(f"o{n}" for n in range(10))])
@@ -353,3 +354,15 @@ def test_the_table_of_removed_documents_can_be_read_by_people(tmp_path: Path) ->
     }
     assert not any(row["estimated"] for row in rows)
     assert [row[ID_FIELD] for row in rows] == sorted(row[ID_FIELD] for row in rows)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_the_first_run_on_a_machine_says_why_it_takes_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], compiled: bool
+) -> None:
+    monkeypatch.setattr("penstock.dedup.fuzzy.is_warm", lambda: compiled)
+    write_corpus(tmp_path)
+    fuzzy(tmp_path, show_progress=True, device="cpu").run(quiet())
+    said = capsys.readouterr().err
+    assert "Fuzzy deduplication of" in said
+    assert ("Compiling" in said) is not compiled

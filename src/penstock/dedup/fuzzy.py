@@ -29,6 +29,7 @@ from penstock.dedup.removal import RemoveDocuments
 from penstock.dedup.signing import REMEMBERED_BYTES, Banding, SignTexts, round_name
 from penstock.dedup.verify import CompareCandidates, GatherTexts
 from penstock.dedup.workplace import Workplace, digest_of, memory_and_workers
+from penstock.kernels.minhash import is_warm
 from penstock.kernels.shingles import Shingling
 from penstock.kernels.signing import choose_device
 
@@ -141,6 +142,8 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
         table = replace(extent.table, indexed=index.file_names if index else ())
         if self.show_progress:
             print(arithmetic.describe(), file=sys.stderr)
+            if self.device == "cpu" and not is_warm():
+                print("Compiling what signs and compares texts: ten seconds, once on this machine.", file=sys.stderr)
         extent.table.save(f"{self.output_path}/fuzzy_id_generator.json")
         stages = self._stages(place.folder, arithmetic, table, source, index, generation)
         return run_to_end(

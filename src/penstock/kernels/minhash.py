@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from penstock.kernels.native import native
+from penstock.kernels.native import is_compiled, native
 from penstock.kernels.polynomial import Bytes, mix
 from penstock.kernels.shingles import Scratch, Shingling, next_windows
 from penstock.kernels.text_buffer import text_buffer
@@ -69,6 +69,11 @@ def signatures(texts: pa.Array, shingling: Shingling, chosen: Permutations) -> t
         chosen.a, chosen.b, signature, has_shingles,
     )  # fmt: skip
     return signature, has_shingles
+
+
+def is_warm() -> bool:
+    """Tell whether signing has been compiled on this machine."""
+    return is_compiled(_signatures)
 
 
 @native
