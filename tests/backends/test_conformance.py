@@ -543,6 +543,31 @@ def test_a_hang_is_ended_and_its_row_found(workers: Place) -> None:
     assert "took longer than task_timeout_s=3" in workers.letters()[0]["reason"]
 
 
+class HangNoting(Hang):
+    """Notes every document it is given."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        with (self.folder / task.task_id).open("a") as stream:
+            stream.write("once ")
+        return super().process(task)
+
+
+def test_a_hang_costs_nobody_else_anything(workers: Place) -> None:
+    """Short tasks are given ahead; what ended before the one that hangs was heard of in time."""
+    given = [make_batch(["poison" if number == 150 else f"text {number}"]) for number in range(200)]
+    settings: dict[str, Any] = {"config": {"ignore_failures": True}, "task_timeout_s": 3.0, "max_retries": 0}
+    stage = HangNoting(workers.folder / "noted").with_(num_workers=1)
+    (workers.folder / "noted").mkdir()
+    assert len(workers.run([stage], initial_tasks=given, **settings)) == 199
+    assert [letter["task_id"] for letter in workers.letters()] == ["0_150"]
+    noted = {path.name: len(path.read_text().split()) for path in (workers.folder / "noted").iterdir()}
+    assert {name for name, times in noted.items() if times > 1} <= {"0_150"}
+    assert len(noted) == 200
+
+
 def test_memory_past_what_was_declared_is_not_granted(workers: Place) -> None:
     stage = Hoard().with_(resources=Resources(cpus=1, memory_gb=0.6))
     settings: dict[str, Any] = {"config": {"ignore_failures": True}, "max_retries": 0}

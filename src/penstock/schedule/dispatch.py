@@ -81,7 +81,17 @@ def _give(run: Run, pool: Pool, worker: Worker, batch: Batch) -> None:
     already = frozenset(batch.emitted)
     batch.asked_for = batch.owed
     run.actions.append(
-        RunBatch(worker.id, batch.id, keys, credit, already, batch.selections, batch.is_probe, again=batch.is_again)
+        RunBatch(
+            worker.id,
+            batch.id,
+            keys,
+            credit,
+            already,
+            batch.selections,
+            batch.is_probe,
+            again=batch.is_again,
+            timed=pool.spec.timeout_s is not None,
+        )
     )
 
 

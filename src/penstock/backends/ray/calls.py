@@ -129,6 +129,8 @@ class Calls:
             action = worker.outbox[0]
             if self._records.lacks(action.items):
                 worker.turned_back.add(action.batch)
+            elif sendable and (action.timed or sendable[-1].timed):
+                break  # what comes behind it may hang, and its end would not be heard of in time
             elif beyond or self._room.has(worker, action.credit):
                 beyond = False
                 sendable.append(action)
