@@ -568,6 +568,24 @@ def test_a_hang_costs_nobody_else_anything(workers: Place) -> None:
     assert len(noted) == 200
 
 
+class KillNoted(Docs):
+    """Does not survive a poisonous document."""
+
+    name = "killed"
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        if "poison" in task.to_pyarrow()["text"].to_pylist():
+            os._exit(3)
+        return task
+
+
+def test_one_that_ends_its_worker_costs_nobody_else_anything(workers: Place) -> None:
+    given = [make_batch(["poison" if number == 150 else f"text {number}"]) for number in range(200)]
+    settings: dict[str, Any] = {"config": {"ignore_failures": True}, "max_retries": 0}
+    assert len(workers.run([KillNoted().with_(num_workers=1)], initial_tasks=given, **settings)) == 199
+    assert [letter["task_id"] for letter in workers.letters()] == ["0_150"]
+
+
 def test_memory_past_what_was_declared_is_not_granted(workers: Place) -> None:
     stage = Hoard().with_(resources=Resources(cpus=1, memory_gb=0.6))
     settings: dict[str, Any] = {"config": {"ignore_failures": True}, "max_retries": 0}

@@ -53,8 +53,8 @@ class RunBatch(NamedTuple):
     spill: bool = False
     # It was done before and is run once more for outputs that were lost: what it counts has been counted.
     again: bool = False
-    # Its time is taken: that it has ended must be told before the next one is begun.
-    timed: bool = False
+    # That it has ended must be told before the next one is begun: its time is taken, or others like it ended a worker.
+    alone: bool = False
 
 
 class GrantCredit(NamedTuple):

@@ -90,7 +90,7 @@ def _give(run: Run, pool: Pool, worker: Worker, batch: Batch) -> None:
             batch.selections,
             batch.is_probe,
             again=batch.is_again,
-            timed=pool.spec.timeout_s is not None,
+            alone=pool.spec.timeout_s is not None or pool.has_lost_workers,
         )
     )
 

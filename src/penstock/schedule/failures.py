@@ -47,6 +47,7 @@ def worker_lost(run: Run, worker_id: str, death: Death) -> None:
     if worker is None:
         return
     running = worker.batches.popleft() if worker.batches else None
+    run.pools[worker.pool].has_lost_workers |= running is not None
     to_blame = blame_node(run, worker, running, from_outside=death.from_outside)
     if not worker.is_up and worker.status is Status.STARTING and not to_blame:
         _setup_failed(run, worker, death)

@@ -221,6 +221,7 @@ class Pool:
     # How often a worker came through what it was given, and how often it was ended by who knows whom.
     survived: int = 0
     unexplained_deaths: int = 0
+    has_lost_workers: bool = False
     last_recycled: float = -inf
 
     def __post_init__(self) -> None:

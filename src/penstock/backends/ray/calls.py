@@ -129,8 +129,8 @@ class Calls:
             action = worker.outbox[0]
             if self._records.lacks(action.items):
                 worker.turned_back.add(action.batch)
-            elif sendable and (action.timed or sendable[-1].timed):
-                break  # what comes behind it may hang, and its end would not be heard of in time
+            elif sendable and (action.alone or sendable[-1].alone):
+                break  # a call answers for all its orders: if the last ends the worker, the first would be suspect
             elif beyond or self._room.has(worker, action.credit):
                 beyond = False
                 sendable.append(action)
