@@ -16,128 +16,29 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from places import Place
 
 from penstock import (
     DocumentBatch,
     FileGroupTask,
-    InlineExecutor,
-    Pipeline,
     ProcessingStage,
     Resources,
-    StreamingExecutor,
     Task,
 )
-from penstock.backends.pool_specs import pool_spec
 from penstock.backends.simulated.law import Law, constant
-from penstock.backends.simulated.simulate import simulate
-from penstock.backends.simulated.trace import Trace
-from penstock.core.cluster import Cluster, Node
-from penstock.core.sizes import parse_bytes
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
 from penstock.errors import PlanError, StageError
-from penstock.monitor.summary import RunSummary
-from penstock.plan.fuse import fuse
-from penstock.schedule.actions import RunBatch, StartWorker, StopWorker
-from penstock.schedule.events import WorkerGone, WorkerLost, WorkerReady
-from penstock.schedule.state import Settings
 from penstock.testing import ListSource, make_batch
 from penstock.text import JsonlReader, JsonlWriter, ScoreFilter, WordCountFilter
 
 Docs = ProcessingStage[DocumentBatch, DocumentBatch]
 Stages = list[Any]
-
-
-@dataclass
-class Place:
-    """Somewhere to run, and what a run leaves behind."""
-
-    kind: str
-    folder: Path
-    summary: RunSummary | None = None
-
-    def run(
-        self,
-        stages: Stages,
-        *,
-        initial_tasks: list[Any] | None = None,
-        checkpoint: Path | None = None,
-        **settings: Any,
-    ) -> list[Any]:
-        executor: InlineExecutor | StreamingExecutor
-        run_dir = str(self.folder / "run")
-        if self.kind == "inline":
-            executor = InlineExecutor(run_dir=run_dir, show_progress=False)
-        else:
-            settings.setdefault("cpus", 3 if self.kind == "local" else None)
-            executor = StreamingExecutor(backend=self.kind, run_dir=run_dir, show_progress=False, **settings)
-        try:
-            return Pipeline("p", stages=stages).run(executor, initial_tasks, checkpoint)
-        finally:
-            self.summary = executor.last_summary
-
-    def outcome(self, stages: Stages, laws: list[Law], **settings: Any) -> Outcome:
-        """Run the stages, or their laws where nothing is real, and return what both can tell."""
-        if self.kind == "simulated":
-            return simulated(stages, laws, **settings)
-        results = len(self.run(stages, **settings))
-        assert self.summary is not None
-        pools = self.summary.pools
-        if pools is None:  # in one process there is no queue to count at
-            return Outcome(results, None, len(self.letters()), None)
-        peak = self.summary.peak_bytes
-        return Outcome(results, [(pool["items_in"], pool["items_out"]) for pool in pools], len(self.letters()), peak)
-
-    def letters(self) -> list[dict[str, Any]]:
-        path = self.folder / "run/dead_letters.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a run came to: results, items into and out of every pool, rows set aside, the most bytes in flight."""
-
-    results: int
-    pools: list[tuple[int, int]] | None
-    letters: int
-    peak_bytes: int | None
-
-
-def simulated(stages: Stages, laws: list[Law], **settings: Any) -> Outcome:
-    """Simulate the pools that these stages become, beginning with one empty task as a run does."""
-    specs = [pool_spec(pool, settings.get("task_timeout_s"), nodes=1) for pool in fuse(stages, begins_with_source=True)]
-    attempts = settings.get("max_retries", 2) + 1
-    budget = Settings(parse_bytes(settings.get("memory_budget", "1GB")), max_attempts=attempts)
-    machine = Cluster((Node("n", 4, 16),))
-    trace, scheduler = simulate(specs, laws, machine, 1, budget, record=True)
-    if scheduler.fatal is not None:
-        raise StageError(scheduler.fatal)
-    check_lives(trace)
-    told = [(pool.estimate.items_in, pool.estimate.items_out) for pool in scheduler.pools]
-    return Outcome(len(trace.results), told, len(trace.dead), trace.peak_bytes)
-
-
-def check_lives(trace: Trace) -> None:
-    """See that every worker is up before it works, does not work after it was told to stop, and is told once."""
-    lives: dict[str, list[type]] = {}
-    for _, entry in trace.log:
-        if isinstance(entry, StartWorker | WorkerReady | RunBatch | StopWorker | WorkerGone | WorkerLost):
-            lives.setdefault(entry.worker, []).append(type(entry))
-    for life in lives.values():
-        steps = [step for step in life if step is not RunBatch]
-        assert steps in (
-            [StartWorker, WorkerReady, StopWorker, WorkerGone],
-            [StartWorker, WorkerReady, WorkerLost],
-            [StartWorker, WorkerLost],
-        )
-        assert RunBatch not in life[:2]
-        assert RunBatch not in life[life.index(steps[-1]) :]
 
 
 @pytest.fixture(params=["inline", "local", "simulated", pytest.param("ray", marks=pytest.mark.ray)])

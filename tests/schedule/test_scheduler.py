@@ -350,3 +350,21 @@ def test_items_that_are_done_sooner_than_ordered_are_ordered_together() -> None:
     assert most_together(PoolSpec("only", workers=1), 0.01) == 1
     assert most_together(PoolSpec("only", workers=1), 0.0001, items=20) == 1, "everybody should get something to do"
     assert most_together(PoolSpec("only", workers=1, timeout_s=5), 0.0001) == 1, "single ones are timed"
+
+
+def test_orders_stand_alone_where_it_matters_which_one_ends_a_worker() -> None:
+    """A backend may tell of several ends at once, and then the first of them would be suspect."""
+
+    def first_orders(spec: PoolSpec, *, lost: bool) -> list[bool]:
+        scheduler = Scheduler([spec], machine(), PLENTY)
+        worker = next(a.worker for a in scheduler.begin(0.0, sources(3)) if isinstance(a, StartWorker))
+        actions = scheduler.handle(1.0, WorkerReady(worker))
+        if lost:
+            actions = scheduler.handle(2.0, WorkerLost(worker, "killed"))
+            again = next(a.worker for a in actions if isinstance(a, StartWorker))
+            actions = scheduler.handle(3.0, WorkerReady(again))
+        return [a.alone for a in actions if isinstance(a, RunBatch)]
+
+    assert first_orders(PoolSpec("only", workers=1), lost=False) == [False]
+    assert first_orders(PoolSpec("only", workers=1), lost=True) == [True]
+    assert first_orders(PoolSpec("only", workers=1, timeout_s=5), lost=False) == [True]
