@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from penstock import DocumentBatch, InlineExecutor, Pipeline, ProcessingStage, Resources, StreamingExecutor, Task
@@ -67,6 +69,50 @@ def test_a_stage_behind_it_that_takes_several_gets_several() -> None:
     events: list[str] = []
     run([Cut(events), Note(events, batch_size=2)], make_batch(["a", "b", "c"]))
     assert events == ["cut 0", "cut 1", "note 0_0_0 0_0_1", "cut 2", "note 0_0_2"]
+
+
+class Make(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Makes megabytes out of every document, one after the other or all at once."""
+
+    def __init__(self, *, one_by_one: bool) -> None:
+        self.one_by_one = one_by_one
+
+    def process(self, task: DocumentBatch) -> DocumentBatch | Iterator[DocumentBatch]:
+        if not self.one_by_one:
+            return make_large(task)
+        return (make_large(make_batch([text])) for text in texts([task]))
+
+
+class Shorten(ProcessingStage[DocumentBatch, DocumentBatch]):
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        return DocumentBatch(task.dataset_name, pa.table({"text": ["short"]}))
+
+
+class Weigh(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Notes how much memory is in use while it works."""
+
+    def __init__(self) -> None:
+        self.held: list[int] = []
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        self.held.append(pa.total_allocated_bytes())
+        return task
+
+
+def make_large(task: DocumentBatch) -> DocumentBatch:
+    texts_of_a_megabyte = pc.binary_repeat(pa.array(texts([task])), 1_000_000)
+    return DocumentBatch(task.dataset_name, pa.table({"text": texts_of_a_megabyte}))
+
+
+@pytest.mark.parametrize("one_by_one", [True, False])
+@pytest.mark.parametrize("settings", [{}, {"max_attempts": 3}], ids=["bare", "with care"])
+def test_what_was_worked_on_is_held_by_nobody_while_later_stages_work(
+    one_by_one: bool, settings: dict[str, Any]
+) -> None:
+    weigh, before = Weigh(), pa.total_allocated_bytes()
+    run([Make(one_by_one=one_by_one), Shorten(), weigh], make_batch(["a", "b", "c"]), **settings)
+    assert len(weigh.held) == (3 if one_by_one else 1)
+    assert max(weigh.held) - before < 500_000
 
 
 def test_names_and_counts_are_those_of_a_list() -> None:

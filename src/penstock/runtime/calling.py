@@ -51,10 +51,13 @@ def _one_by_one(tasks: Sequence[Task[Any]], results: Sequence[Any]) -> Iterator[
             _require_tasks(result)
             yield from _adopt(task, result)
             continue
-        for position, child in enumerate(result):
+        position = 0
+        while (child := next(result, None)) is not None:
             _require_tasks(child)
             adopt_nth(task, child, position)
-            yield child
+            handed_over, child = [child], None
+            yield handed_over.pop()  # and held by nobody here while others work on it
+            position += 1
 
 
 def _adopt(parent: Task[Any], result: Task[Any] | list[Task[Any]] | None) -> list[Task[Any]]:

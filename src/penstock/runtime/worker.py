@@ -6,6 +6,7 @@ import copy
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import cycle, islice
 from typing import Any
 
@@ -167,8 +168,9 @@ class Worker:
                     self._ledger.left_out(number, tasks, chosen)
                 tasks = chosen
         outputs: list[Task[Any]] = []
-        for chunk in _chunks(tasks, step.batch_size):
-            made = self._run_step(number, chunk)
+        # What was worked on is held by nobody from here on: later stages may need as much memory again.
+        results = map(partial(self._run_step, number), _taken(tasks, step.batch_size))
+        while (made := next(results, None)) is not None:
             if isinstance(made, list):
                 outputs += made
                 continue
@@ -233,7 +235,8 @@ class Worker:
                 return
             consumed = consumed.used_up()
             given += 1
-            yield piece
+            handed_over, piece = [piece], None
+            yield handed_over.pop()
 
     def _account(
         self,
@@ -348,8 +351,11 @@ def _grouped(tasks: Iterator[Task[Any]], size: int) -> Iterator[list[Task[Any]]]
         yield group
 
 
-def _chunks(tasks: list[Task[Any]], size: int) -> Iterator[list[Task[Any]]]:
-    return (tasks[i : i + size] for i in range(0, len(tasks), size))
+def _taken(tasks: list[Task[Any]], size: int) -> Iterator[list[Task[Any]]]:
+    """Take tasks out of a list, so many at a time."""
+    tasks.reverse()
+    while tasks:
+        yield [tasks.pop() for _ in range(min(size, len(tasks)))]
 
 
 class _blaming:  # noqa: N801 - reads as a word in a with statement

@@ -80,11 +80,10 @@ class DocumentReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
         del first  # nothing here may hold a block that has been given out
         count = 0
         while piece is not None:
-            batch = self._batch(task, piece, count)
-            count += batch.num_items
+            batches = [self._batch(task, piece, count)]
+            count += batches[0].num_items
             piece = None
-            yield batch
-            del batch
+            yield batches.pop()
             piece = next(others, None)
 
     def _batch(self, task: FileGroupTask, piece: Piece, already: int) -> DocumentBatch:
