@@ -221,3 +221,14 @@ def test_long_texts_are_written_without_a_dictionary_and_short_values_with_one(t
     group = pq.ParquetFile(path).metadata.row_group(0)
     assert [group.column(at).has_dictionary_page for at in range(2)] == [True, False]
     assert pq.read_table(path).equals(table)
+
+
+def test_pages_of_long_documents_are_written_as_soon_as_they_are_full(tmp_path: Path) -> None:
+    """Otherwise the writer holds a thousand documents as one page, and again compressed, and so does every reader."""
+    texts = [f"{number:04d}" * 50_000 for number in range(100)]
+    [path] = run_stage(ParquetWriter(tmp_path), DocumentBatch("d", pa.table({"text": texts})))[0].data
+    before = pa.default_memory_pool().bytes_allocated()
+    batches = pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 16).iter_batches(batch_size=1)
+    assert next(batches).num_rows == 1
+    assert pa.default_memory_pool().bytes_allocated() - before < 5_000_000
+    assert pq.read_table(path)["text"].to_pylist() == texts

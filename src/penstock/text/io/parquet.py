@@ -29,6 +29,8 @@ _LARGEST_BATCH = 1024
 _LONGEST_REPEATED = 256
 # A row group is what a reader takes at a time: no larger than this.
 _ROW_GROUP_BYTES = 128 << 20
+# After so much Arrow looks whether a page is full (1 MB); by default after 1,024 rows, however large they are.
+_PAGE_BYTES = 256 << 10
 
 
 class _Rows(NamedTuple):
@@ -234,8 +236,10 @@ class ParquetWriter(DocumentWriter):
         table = task.to_pyarrow()
         if self.fields is not None:
             table = table.select(self.fields)
+        rows_per_byte = table.num_rows / max(table.nbytes, 1)
         options: dict[str, Any] = {
-            "row_group_size": max(1, table.num_rows * _ROW_GROUP_BYTES // max(table.nbytes, 1)),
+            "row_group_size": max(1, int(_ROW_GROUP_BYTES * rows_per_byte)),
+            "write_batch_size": max(1, min(_LARGEST_BATCH, int(_PAGE_BYTES * rows_per_byte))),
             "use_dictionary": _may_repeat(table),
         }
         if self.compression is not None:
