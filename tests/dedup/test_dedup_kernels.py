@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from penstock.kernels import shingles as shingles_module
 from penstock.kernels.jaccard import LARGEST_COUNTED, Comparing, is_sampled
+from penstock.kernels.line_hash import line_hashes
 from penstock.kernels.minhash import Permutations, band_hashes, permutations, signatures
 from penstock.kernels.polynomial import BASE, MIX_1, MIX_2
 from penstock.kernels.shingles import Shingling
@@ -130,16 +132,25 @@ def test_a_text_larger_than_any_book_is_sampled_and_the_error_is_small() -> None
         ("The quick brown fox jumps over the lazy dog", "e34bbc7bbc071b6c7a433ca9c49a9347"),
     ],
 )
-def test_the_text_hash_is_murmurhash3_of_128_bits(text: str, digest: str) -> None:
+def test_the_hash_of_a_line_is_murmurhash3_of_128_bits(text: str, digest: str) -> None:
     """The published vectors of MurmurHash3_x64_128 with seed 0."""
-    [[high, low]] = text_hashes(pa.array([text])).tolist()
+    [[high, low]] = line_hashes(pa.array([text])).tolist()
     assert f"{high:016x}{low:016x}" == digest
 
 
+def test_the_hash_of_a_document_is_xxh3_of_128_bits() -> None:
+    """The published vector of XXH3 for nothing at all with seed 0."""
+    [[high, low]] = text_hashes(pa.array([""])).tolist()
+    assert f"{high:016x}{low:016x}" == "99aa06d3014798d86001c324468d497f"
+
+
+@pytest.mark.parametrize("hashes_of", [text_hashes, line_hashes])
 @settings(deadline=None)
 @given(st.lists(st.text(max_size=40) | st.none(), max_size=8))
-def test_texts_have_equal_hashes_exactly_when_they_are_equal(texts: list[str | None]) -> None:
-    hashes = [tuple(pair) for pair in text_hashes(pa.chunked_array([texts[:3], texts[3:]], pa.string())).tolist()]
+def test_texts_have_equal_hashes_exactly_when_they_are_equal(
+    hashes_of: Callable[[pa.ChunkedArray], npt.NDArray[np.uint64]], texts: list[str | None]
+) -> None:
+    hashes = [tuple(pair) for pair in hashes_of(pa.chunked_array([texts[:3], texts[3:]], pa.string())).tolist()]
     for text, value in zip(texts, hashes, strict=True):
         assert [other == value for other in hashes] == [(other or "") == (text or "") for other in texts]
 

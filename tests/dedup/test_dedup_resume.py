@@ -18,7 +18,7 @@ import pytest
 from corpora import contents, edited, essay, quiet, write_jsonl
 
 from penstock import DocumentBatch, StreamingExecutor
-from penstock.dedup import candidates, exact
+from penstock.dedup import candidates, exact, signing
 from penstock.dedup.candidates import FindCandidates
 from penstock.dedup.components import ConnectCandidates
 from penstock.dedup.exact import FindExactDuplicates
@@ -29,7 +29,6 @@ from penstock.dedup.outcome import Conclude
 from penstock.dedup.removal import RemoveDocuments
 from penstock.dedup.verify import CompareCandidates, GatherTexts
 from penstock.errors import PenstockError
-from penstock.kernels import text_hash
 
 
 def write_corpus(folder: Path) -> Path:
@@ -85,7 +84,7 @@ def test_after_a_crash_nothing_that_is_complete_is_done_again(
         with pytest.raises(PenstockError, match="stopped here"):
             fuzzy(tmp_path).run(quiet())
     with monkeypatch.context() as patch:
-        forbid(patch, text_hash, "text_hashes")
+        forbid(patch, signing, "text_hashes")
         if stage not in (FindExactDuplicates, FindCandidates, ConnectCandidates):
             forbid(patch, exact, "exact_duplicates")
             forbid(patch, candidates, "candidate_pairs")
@@ -109,7 +108,7 @@ def test_an_exact_deduplication_goes_on_too(tmp_path: Path, monkeypatch: pytest.
         with pytest.raises(PenstockError, match="stopped here"):
             workflow("out").run(quiet())
     with monkeypatch.context() as patch:
-        forbid(patch, text_hash, "text_hashes")
+        forbid(patch, exact, "text_hashes")
         workflow("out").run(quiet())
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
@@ -182,6 +181,6 @@ def test_a_source_that_would_lose_too_much_stops_the_run_and_it_goes_on_when_tol
     assert "run again with max_removed_share=1" in str(alarm.value)
     assert not list((tmp_path / "out").glob("deduplicated/*.jsonl"))
     assert list((tmp_path / "out/FuzzyDuplicateIds").glob("*.parquet")), "the pairs can be looked at"
-    forbid(monkeypatch, text_hash, "text_hashes")
+    forbid(monkeypatch, signing, "text_hashes")
     result = fuzzy(tmp_path, max_removed_share=1).run(quiet())
     assert result.get_metadata("num_duplicates") == 1200

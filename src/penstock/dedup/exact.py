@@ -18,6 +18,7 @@ from penstock.dedup.places import FileTable
 from penstock.dedup.removed import Removed, measured, write_removed
 from penstock.dedup.shuffle import Records, read_records, read_span, write_records
 from penstock.dedup.urls import normalised_urls
+from penstock.kernels.text_hash import text_hashes
 
 EXACT_RECORD = np.dtype([("low", np.uint64), ("high", np.uint64), ("rank", np.float64), ("document", np.int64)])
 
@@ -57,8 +58,6 @@ class HashTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
         path = f"{self.folder}/{name}"
         column, documents = task.column(self.text_field), self.table.ids(task)
         if not exists(path):
-            from penstock.kernels.text_hash import text_hashes  # with Numba, which a driver can do without
-
             texts = normalised_urls(column) if self.urls else texts_of(column, normalise=self.normalize_text)
             records = exact_records(text_hashes(texts), self.keep.ranks(task, column), documents)
             if self.urls:

@@ -24,6 +24,7 @@ from penstock.dedup.phases import EachFile, Phase
 from penstock.dedup.removal import RemoveDocuments
 from penstock.dedup.workplace import Workplace, digest_of, memory_and_workers
 from penstock.errors import InputError
+from penstock.kernels.text_hash import TEXT_HASH
 
 # Measured: a record is held about so many times while a partition is sorted.
 _TIMES_RECORD = 5
@@ -157,7 +158,7 @@ class ExactDeduplicationWorkflow(WorkflowBase):
 
     def _index(self, extent: Extent) -> tuple[Index | None, str]:
         """Return what is known from earlier runs, without this one, and the name of what this one adds."""
-        settings = {"kind": self.kind, "normalize_text": self.normalize_text}
+        settings = {"kind": self.kind, "text_hash": TEXT_HASH, "normalize_text": self.normalize_text}
         generation = digest_of({"files": extent.files, **settings})
         if self.index_path is None:
             return None, generation

@@ -32,6 +32,7 @@ from penstock.dedup.workplace import Workplace, digest_of, memory_and_workers
 from penstock.kernels.minhash import is_warm
 from penstock.kernels.shingles import Shingling
 from penstock.kernels.signing import choose_device
+from penstock.kernels.text_hash import TEXT_HASH
 
 Stage = ProcessingStage[Any, Any]
 _VERIFY = ("shingles", "signature")
@@ -159,6 +160,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
         """Return what is known from earlier runs, without this one, and the name of what this one adds."""
         settings = {
             "kind": "fuzzy",
+            "text_hash": TEXT_HASH,
             "shingling": asdict(self.shingling),
             "num_bands": self.banding.num_bands,
             "minhashes_per_band": self.banding.minhashes_per_band,

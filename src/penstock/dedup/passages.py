@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.kernels.text_hash import text_hashes
+from penstock.kernels.line_hash import line_hashes
 
 SEPARATORS = {"line": "\n", "paragraph": "\n\n"}
 
@@ -62,4 +62,4 @@ def passages_of(texts: pa.ChunkedArray, unit: str, shortest: int) -> Passages:
     borders = np.concatenate([[0], np.cumsum(pc.list_value_length(lists).to_numpy(zero_copy_only=False))])
     trimmed = pc.utf8_trim_whitespace(flat)
     counts = pc.greater_equal(pc.utf8_length(trimmed), shortest).to_numpy(zero_copy_only=False)
-    return Passages(flat, borders.astype(np.int64), text_hashes(trimmed), counts)
+    return Passages(flat, borders.astype(np.int64), line_hashes(trimmed), counts)

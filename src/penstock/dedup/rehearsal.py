@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from penstock.dedup.evidence import Texts
 from penstock.dedup.signing import Banding
-from penstock.kernels import jaccard, json_strings, minhash, text_hash, union
+from penstock.kernels import jaccard, json_strings, minhash, union
 from penstock.kernels.native import is_compiled
 from penstock.kernels.shingles import Shingling
 from penstock.kernels.signing import Signer
@@ -28,8 +28,6 @@ def rehearse() -> None:
     """Load the code of all kernels, as far as it is on disk."""
     if _are_compiled(json_strings.find_fields, json_strings.copy_texts):
         decode_block(Lines(pa.py_buffer(_LINE), np.array([0]), np.array([len(_LINE) - 1])), ["text"])
-    if _are_compiled(text_hash._hash_all):
-        text_hash.text_hashes(_TEXTS)
     if _are_compiled(minhash._signatures, minhash._band_hashes):
         banding = Banding()
         signer = Signer(Shingling(), banding.num_hashes, banding.seed, banding.bits, "cpu")

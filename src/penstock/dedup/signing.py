@@ -22,6 +22,7 @@ from penstock.dedup.normalise import texts_of
 from penstock.dedup.phases import exists, file_name
 from penstock.dedup.places import FileTable
 from penstock.dedup.shuffle import write_records
+from penstock.kernels.text_hash import text_hashes
 
 if TYPE_CHECKING:
     from penstock.kernels.shingles import Shingling
@@ -124,8 +125,6 @@ class SignTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
         counts = {"text_bytes": int(column.nbytes), **self.table.counts(documents)}
         done = f"{self.folder}/exact/{name}"
         if not exists(done):
-            from penstock.kernels.text_hash import text_hashes
-
             texts = texts_of(column, normalise=self.normalize_text)
             hashes = text_hashes(texts)
             ranks = self.keep.ranks(task, column)
