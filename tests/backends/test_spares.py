@@ -12,7 +12,7 @@ import pytest
 
 from penstock import DocumentBatch, Pipeline, ProcessingStage, Resources, StreamingExecutor
 from penstock.backends.local.backend import LocalBackend
-from penstock.backends.local.fork_server import fork_server
+from penstock.backends.local.fork_server import Loaded, fork_server
 from penstock.backends.local.messages import Line
 from penstock.backends.local.spares import Spare, Spares
 from penstock.dedup import ExactDeduplicationWorkflow
@@ -76,7 +76,7 @@ def _exit() -> None:
 
 
 def test_only_who_is_alive_and_new_to_a_pool_is_taken() -> None:
-    context = fork_server(dedup_only=True)
+    context = fork_server(Loaded.KERNELS)
     ours, theirs = context.Pipe()
     dead, alive = context.Process(target=_exit), context.Process(target=theirs.recv)
     for process in (dead, alive):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -91,7 +92,7 @@ def exact(**options: Any) -> None:  # noqa: ANN401 - those above
       penstock dedup exact 's3://bucket/crawl/*.jsonl.gz' unique/ --text-field body --normalize-text
       penstock dedup exact crawl/ unique/ --keep wiki/ --keep web/     prefer what is in wiki/
     """
-    expect_workers(dedup_only=True)
+    _expect_plain_workers(options)
     from penstock.dedup import ExactDeduplicationWorkflow
 
     workflow = ExactDeduplicationWorkflow(**_settings(options))
@@ -145,7 +146,7 @@ def fuzzy(
       penstock dedup fuzzy crawl-2/ unique-2/ --index index/     what is new since crawl-1/ was added
       penstock dedup fuzzy crawl/ unique/ --word-ngrams 5 --bands 14 --hashes-per-band 8 --memory-budget 4GB
     """
-    expect_workers(dedup_only=True)
+    expect_workers("kernels")
     from penstock.dedup import FuzzyDeduplicationWorkflow
 
     settings = _settings(options)
@@ -183,7 +184,7 @@ def urls(**options: Any) -> None:  # noqa: ANN401 - those above
       penstock dedup urls crawl/ unique/
       penstock dedup urls crawl/ unique/ --url-field source --keep best:crawl_date
     """
-    expect_workers(dedup_only=True)
+    _expect_plain_workers(options)
     from penstock.dedup import UrlDeduplicationWorkflow
 
     workflow = UrlDeduplicationWorkflow(**_settings(options))
@@ -207,7 +208,7 @@ def lines(paragraphs: bool, max_documents: int, min_characters: int, across_only
       penstock dedup lines crawl/ clean/
       penstock dedup lines crawl/ clean/ --max-documents 100 --paragraphs
     """
-    expect_workers(dedup_only=True)
+    expect_workers("kernels")
     from penstock.dedup import LineDeduplicationWorkflow
 
     workflow = LineDeduplicationWorkflow(
@@ -220,6 +221,12 @@ def lines(paragraphs: bool, max_documents: int, min_characters: int, across_only
     result = workflow.run()
     click.echo(f"Cut {result.get_metadata('num_cut'):,} {workflow.unit}s out of the documents.")
     click.echo(f"What was cut, and why: {result.get_metadata('receipts_path')}")
+
+
+def _expect_plain_workers(options: dict[str, Any]) -> None:
+    """Let workers begin to load. Those that hash whole texts of Parquet files need least; a look at names tells."""
+    path = Path(options["input_path"])
+    expect_workers("arrow" if path.suffix == ".parquet" or any(path.glob("*.parquet")) else "kernels")
 
 
 def _settings(options: dict[str, Any]) -> dict[str, Any]:

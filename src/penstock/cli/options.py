@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import click
 
@@ -78,9 +78,9 @@ def checkpoint_option(function: F) -> F:
     return option(function)
 
 
-def expect_workers(*, dedup_only: bool = False) -> None:
+def expect_workers(loaded: Literal["arrow", "kernels", "pandas"] = "pandas") -> None:
     """Let what workers need be loaded while the command reads its recipe; on a cluster they are somewhere else."""
     if "RAY_ADDRESS" not in os.environ:
-        from penstock.backends.local.fork_server import start_early
+        from penstock.backends.local.fork_server import Loaded, start_early
 
-        start_early(dedup_only=dedup_only)
+        start_early(Loaded[loaded.upper()])

@@ -33,8 +33,9 @@ from penstock.backends.local.messages import (
     Stop,
     ToWorker,
 )
+from penstock.backends.local.own_stages import may_stay, needed_by
 from penstock.backends.local.process import WorkerOrders, worker_main
-from penstock.backends.local.spares import Spare, Spares, may_stay
+from penstock.backends.local.spares import Spare, Spares
 from penstock.backends.reception import Reception
 from penstock.backends.travelling import pickled_chain, preludes
 from penstock.core.cluster import Cluster
@@ -103,7 +104,7 @@ class LocalBackend:
         self._failure_folder = failure_folder
         self._ledger = ledger
         self._may_stay = [may_stay(pool) for pool in plan.pools]
-        self._context = fork_server(dedup_only=all(self._may_stay))
+        self._context = fork_server(needed_by(plan.pools))
         self._chains = [pickled_chain(plan.pipeline, pool.steps) for pool in plan.pools]
         with without_main():
             self.folders = RunFolders.make(self._context, spill_dir)

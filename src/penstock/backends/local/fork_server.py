@@ -2,27 +2,43 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import IntEnum
 from multiprocessing import forkserver, get_context
 from multiprocessing.context import ForkServerContext
 from typing import Any
 
-_LOADED = "penstock.backends.local.preloaded"
-_LOADED_FOR_OTHERS = "penstock.backends.local.preloaded_for_others"
+
+class Loaded(IntEnum):
+    """What workers begin with; each is something more than the one before it."""
+
+    ARROW = 1
+    KERNELS = 2
+    PANDAS = 3
 
 
-def fork_server(*, dedup_only: bool) -> ForkServerContext:
+_MODULES = {
+    Loaded.ARROW: "penstock.backends.local.preloaded",
+    Loaded.KERNELS: "penstock.backends.local.preloaded_kernels",
+    Loaded.PANDAS: "penstock.backends.local.preloaded_for_others",
+}
+
+
+def fork_server(loaded: Loaded) -> ForkServerContext:
     """Return what processes are started with; how much it has loaded is decided by who is the first to ask."""
+    # Threads that NumPy starts when it is loaded would otherwise look for work for a while: half a core at the start.
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
     context = get_context("forkserver")
-    context.set_forkserver_preload([_LOADED] if dedup_only else [_LOADED, _LOADED_FOR_OTHERS])
+    context.set_forkserver_preload([_MODULES[what] for what in Loaded if what <= loaded])
     return context
 
 
-def start_early(*, dedup_only: bool) -> None:
+def start_early(loaded: Loaded) -> None:
     """Let it begin to load, in a process of its own, while whoever calls has other things to do."""
-    fork_server(dedup_only=dedup_only)
+    fork_server(loaded)
     with without_main():
         forkserver.ensure_running()
 

@@ -1,9 +1,8 @@
 """Processes between two pools: one that has served a pool serves the next, with all it has loaded and its memory.
 
 Deduplication has a dozen phases that follow each other. To start and end a process takes longer than most of them do on
-a small input, and memory that is new to a process costs as much to touch as to hash. Only Penstock's own stages are
-served in turn: what a user's leave behind is known to nobody. Who leaves one pool never comes back to it, because a
-worker that is to be recycled must be another process.
+a small input, and memory that is new to a process costs as much to touch as to hash. Who leaves one pool never comes
+back to it, because a worker that is to be recycled must be another process.
 """
 
 from __future__ import annotations
@@ -12,9 +11,7 @@ from dataclasses import dataclass
 from multiprocessing.context import ForkServerProcess
 
 from penstock.backends.local.messages import Line
-from penstock.plan.plan import Pool
 
-_OWN_STAGES = ("penstock.dedup.", "penstock.text.io.")
 _KEPT_S = 2.0
 
 
@@ -60,8 +57,3 @@ class Spares:
         for spare in old:
             spare.process.join(timeout=10)
             spare.line.close()
-
-
-def may_stay(pool: Pool) -> bool:
-    """Tell whether a process that has served a pool is as good as new, or can serve this one as if it were."""
-    return not pool.resources.requires_gpu and all(type(step).__module__.startswith(_OWN_STAGES) for step in pool.steps)
