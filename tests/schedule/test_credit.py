@@ -72,6 +72,15 @@ def test_every_edge_keeps_enough_for_a_batch_of_its_largest_item() -> None:
     assert account.acquire(1, 250) is not None, "the private part of another edge is nobody else's"
 
 
+def test_an_edge_in_front_of_a_barrier_leaves_the_shared_part_to_others() -> None:
+    """The batch behind it is everything there is; what does not fit goes to disk, so no credit need be kept for it."""
+    account = Credits(1000, [10**9, 1], spills=[True, False])
+    account.learn(0, 10)
+    account.learn(1, 50)
+    assert [edge.private for edge in account.edges] == [10, 50]
+    assert account.shared_free == 940
+
+
 def test_an_edge_that_could_not_grow_does_so_when_there_is_room() -> None:
     account = Credits(100, [1, 1])
     charge = account.acquire(0, 75)

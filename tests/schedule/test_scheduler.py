@@ -71,6 +71,27 @@ def ready(scheduler: Scheduler, items: int = 4, rows: int = 1) -> tuple[str, Run
     return worker, run
 
 
+def test_for_a_little_nobody_has_to_ask_where_there_is_plenty() -> None:
+    pools = [PoolSpec("first"), PoolSpec("second")]
+    _, plenty = ready(Scheduler(pools, machine(), PLENTY))
+    _, scarce = ready(Scheduler(pools, machine(), Settings(memory_budget=100_000)))
+    assert plenty.credit == 4096
+    assert scarce.credit < 100
+
+
+def test_behind_a_barrier_there_is_as_much_credit_as_anywhere() -> None:
+    """Its batch is all there is, which must not be taken for more than fits."""
+    everything = PoolSpec("all", workers=1, batch_size=10**9, barrier=True, expected_output_bytes=500.0)
+    scheduler = Scheduler([PoolSpec("first", workers=1), everything, PoolSpec("last")], machine(), PLENTY)
+    worker, run = ready(scheduler, items=1)
+    output = Output("0_0", (0, 0), 700)
+    actions = scheduler.handle(1.0, Emitted(worker, run.batch, (output,)), BatchDone(worker, run.batch, 1.0))
+    [start] = [action for action in actions if isinstance(action, StartWorker) and action.pool == 1]
+    [again] = of(RunBatch, scheduler.handle(2.0, WorkerReady(start.worker)))
+    assert isinstance(again, RunBatch)
+    assert again.credit == 4096
+
+
 def test_what_hangs_is_killed_although_others_keep_talking() -> None:
     """No tick ever comes: every call brings an event."""
     scheduler = Scheduler([PoolSpec("p", workers=2, timeout_s=10.0)], machine(), PLENTY)

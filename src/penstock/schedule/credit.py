@@ -31,6 +31,11 @@ class Edge:
     held_private: int = 0
     held_shared: int = 0
 
+    @property
+    def batch_bytes(self) -> int:
+        """What a whole batch of the largest items takes; of one that is everything there is, an item is enough."""
+        return self.largest * (1 if self.spills else self.batch_size)
+
 
 class Charge(NamedTuple):
     """What was acquired for some bytes, to be given back as it is."""
@@ -158,12 +163,12 @@ class Credits:
         if all(other.largest for other in self.edges):
             # Every edge knows its sizes now: what was set apart in ignorance goes to the shared part.
             for other in self.edges:
-                self._resize(other, min(other.private, max(other.batch_size * other.largest, other.held_private)))
+                self._resize(other, min(other.private, max(other.batch_bytes, other.held_private)))
 
     def _grow(self, edge: int) -> None:
         """Let an edge have what a batch of its largest items needs, as far as the shared part has it to give."""
         own = self.edges[edge]
-        missing = own.batch_size * own.largest - own.private
+        missing = own.batch_bytes - own.private
         if missing > 0:
             self._resize(own, own.private + min(missing, self.shared_free))
 

@@ -86,7 +86,8 @@ def unloading(pool: Pool, budget: Credits) -> float:
     """Return how many workers of a pool have to wait for room at any time, because one batch gives more than fits."""
     if pool.index >= len(budget.edges):
         return 0.0
-    return budget.overflow(pool.index, ceil(pool.estimate.output_bytes_per_item * pool.spec.batch_size))
+    items = 1 if pool.spec.barrier else pool.spec.batch_size  # of a batch that is everything nobody knows how many
+    return budget.overflow(pool.index, ceil(pool.estimate.output_bytes_per_item * items))
 
 
 def _batches_that_fit(pools: Sequence[Pool], pool: Pool, budget: Credits) -> int | None:

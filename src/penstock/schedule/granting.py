@@ -23,6 +23,9 @@ _FEW_BATCHES = 16
 _AT_ONCE = 64
 _SMALL_BYTES = 2**20
 _OF_WHAT_IS_LEFT = 8
+# Where there is so many times as much, everybody gets this little at once: a name or a count is not worth a question.
+_LITTLE_BYTES = 4096
+_OF_PLENTY = 1024
 
 
 def note_want(run: Run, worker_id: str, batch_id: int, size: int) -> None:
@@ -74,7 +77,8 @@ def reserve(run: Run, pool: Pool, batch: Batch) -> None:
         return  # what overflows anyway is asked for piece by piece, by whoever has something to store now
     expected = ceil(pool.estimate.output_bytes_per_item * len(batch.items) * _HEADROOM)
     shared_only = not is_awaited(run, pool, batch.items)
-    batch.charge = run.credits.reserve(pool.index, expected, shared_only=shared_only)
+    little = min(_LITTLE_BYTES, run.credits.available(pool.index, shared_only=shared_only) // _OF_PLENTY)
+    batch.charge = run.credits.reserve(pool.index, max(expected, little), shared_only=shared_only)
 
 
 def has_credit(run: Run, pool: Pool, count: int) -> bool:
