@@ -59,6 +59,7 @@ def test_the_source_is_a_pool_of_its_own_whatever_it_declares() -> None:
         (A, Barrier("b"), "'b' needs all of its input before it gives any output"),
         (A.with_(num_workers=2), B, "'a' asks for a fixed number of workers (2)"),
         (A, B.with_(num_workers_per_node=0.5), "'b' asks for a fixed number of workers (0.5)"),
+        (A.with_(num_workers=2), B.with_(num_workers=3), "'a' asks for a fixed number of workers (2)"),
         (A, B.with_(resources=GPU), "a worker needs 1 CPU, 0.5 GPU from here on, 1 CPU before"),
         (A.with_(resources=GPU), B, "a worker needs 1 CPU from here on, 1 CPU, 0.5 GPU before"),
         (A, B.with_(resources=Resources(cpus=2)), "a worker needs 2 CPUs from here on, 1 CPU before"),
@@ -83,6 +84,8 @@ def test_why_two_stages_are_apart(first: Stage, second: Stage, reason: str) -> N
         (A.with_(resources=Resources(cpus=4)), B.with_(resources=Resources(cpus=4))),
         (A.with_(batch_size=8), B.with_(batch_size=8)),
         (A.with_(batch_size=8), B),
+        (A.with_(num_workers=2), B.with_(num_workers=2)),
+        (Barrier("a"), B),
         (A.with_(runtime_env={"pip": ["x"]}), B.with_(runtime_env={"pip": ["x"]})),
     ],
 )

@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.core.files import FileGroupTask
-from penstock.core.stage import ProcessingStage
 from penstock.dedup.arrays import load_array, save_array
-from penstock.dedup.phases import exists, files_of
+from penstock.dedup.phases import AllInOne, exists, files_of
 from penstock.dedup.shuffle import write_records
 from penstock.kernels.union import connect
 
@@ -20,7 +19,7 @@ PAIR_RECORD = np.dtype([("component", np.int64), ("better", np.int64), ("worse",
 Ids = npt.NDArray[np.int64]
 
 
-class ConnectCandidates(ProcessingStage[FileGroupTask, FileGroupTask]):
+class ConnectCandidates(AllInOne):
     """Numbers the components, and sorts the pairs into partitions by component.
 
     It holds two numbers for every document that has a candidate, and the pairs of one file at a time.

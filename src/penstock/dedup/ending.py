@@ -16,10 +16,13 @@ from penstock.dedup.workplace import Workplace
 def write_what_stays(
     name: str, source: Input, decide: Stage, filetype: str, output_path: str, write_kwargs: dict[str, Any]
 ) -> list[Stage]:
-    """Return the stages of the last pass: read everything, let a stage decide, and write what it leaves."""
+    """Return the stages of the last pass: read everything, let a stage decide, and write what it leaves.
+
+    They stand behind a stage that gives one task.
+    """
     # Its own folder: what an earlier run with other parameters left there must not be taken for this one's.
     target = writer(filetype, f"{output_path}/deduplicated", write_kwargs=write_kwargs, mode="overwrite")
-    return [*source.again(name), decide, target]
+    return [*source.again(name, at_once=True), decide, target]
 
 
 def run_to_end(

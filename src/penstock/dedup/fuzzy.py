@@ -23,7 +23,7 @@ from penstock.dedup.index import BANDS, EXACT, SIGNATURES, AddToIndex, Index, Pu
 from penstock.dedup.inputs import Extent, Input
 from penstock.dedup.keep import parse_keep
 from penstock.dedup.outcome import Conclude, ListTwins
-from penstock.dedup.phases import LISTING, EachFile, Phase
+from penstock.dedup.phases import LISTING, EachFile, Phase, Spread
 from penstock.dedup.places import FileTable
 from penstock.dedup.removal import RemoveDocuments
 from penstock.dedup.signing import REMEMBERED_BYTES, Banding, SignTexts, round_name
@@ -255,7 +255,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
             FindExactDuplicates(exact, f"{signed}/exact", parts, known_texts),
             Phase("all_exact_found", exact, 1),
             ListTwins(f"{exact}/twins.npy"),
-            Phase("all_exact_listed", f"{exact}/list", parts * len(rounds)),
+            Spread("all_exact_listed", f"{exact}/list", parts * len(rounds)),
             FindCandidates(signed, found, f"{exact}/twins.npy", rounds, parts, known_bands),
             Phase("all_candidates_found", found, 1),
             ConnectCandidates(connected, text_parts),
@@ -272,7 +272,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
         else:
             signatures = f"{folder}/signatures/{LISTING}" if index is not None else None
             stages += [
-                *source.again("gather", fields),
+                *source.again("gather", fields, at_once=index is None),
                 GatherTexts(connected, f"{folder}/gathered", table, text_parts, self.text_field, **settings),
                 Phase("all_gathered", f"{folder}/gathered", text_parts),
                 CompareCandidates(

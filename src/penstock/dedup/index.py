@@ -19,7 +19,7 @@ from penstock.core.stage import ProcessingStage
 from penstock.dedup.arrays import load_array, save_array
 from penstock.dedup.candidates import without
 from penstock.dedup.exact import EXACT_RECORD, partition_of
-from penstock.dedup.phases import exists, files_of, listed
+from penstock.dedup.phases import AllInOne, exists, files_of, listed
 from penstock.dedup.places import INDEXED, FileTable
 from penstock.dedup.shuffle import Records, read_span, write_records
 from penstock.dedup.signing import BAND_RECORD
@@ -141,7 +141,7 @@ class AddToIndex(ProcessingStage[FileGroupTask, FileGroupTask]):
         write_records(path, records, partition_of(records[field], self.partitions), self.partitions)
 
 
-class PublishIndex(ProcessingStage[FileGroupTask, FileGroupTask]):
+class PublishIndex(AllInOne):
     """Lets the new generation count, now that all of it is there."""
 
     name = "publish_index"

@@ -12,7 +12,7 @@ from penstock.core.composite import expand
 from penstock.core.files import FileGroupTask, SizedFile
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
-from penstock.dedup.phases import Again
+from penstock.dedup.phases import Again, AgainAtOnce
 from penstock.dedup.places import FileTable
 from penstock.dedup.workplace import memory_and_workers
 from penstock.storage.filesystem import open_input, open_stored
@@ -92,12 +92,12 @@ class Input:
             partitioning.memory_per_worker = budget / workers
         return partitioning, reading
 
-    def again(self, name: str, fields: Sequence[str] | None = None) -> tuple[Again, Stage]:
-        """Return the stages for another pass, which begins when all before it is done."""
+    def again(self, name: str, fields: Sequence[str] | None = None, *, at_once: bool = False) -> tuple[Again, Stage]:
+        """Return the stages for another pass, which begins when all before it is done (``at_once``: one task)."""
         listing, reading = self.stages(fields)
         reading = reading.with_(name=f"{name}_documents")
         reading.is_repetition = True
-        return Again(name, listing), reading
+        return (AgainAtOnce if at_once else Again)(name, listing), reading
 
     def look(self) -> Extent:
         """Look at what there is to read: all names and sizes, and into a few of the files."""

@@ -56,15 +56,26 @@ class Phase(ProcessingStage[Task[Any], FileGroupTask]):
         """One list is enough."""
         return 1
 
+    def is_fanout_stage(self) -> bool:
+        """Tell whether there is work for several behind it."""
+        return self.partitions > 1
+
     def process_batch(self, tasks: list[Task[Any]]) -> list[FileGroupTask]:
         """Write the list, and return a task per partition."""
         files = [path for task in tasks if isinstance(task, FileGroupTask) for path in task.data]
         manifest = f"{self.folder}/{LISTING}"
-        with atomic_write(manifest) as stream:
+        with atomic_write(manifest, durable=False) as stream:  # every run writes it again
             stream.write(json.dumps({"files": files, "counts": _added_up(tasks)}).encode())
         return [
             Partition(self.name, [manifest], reader_config={"partition": number}) for number in range(self.partitions)
         ]
+
+
+class Spread(Phase):
+    """Begins the next phase behind a stage that makes one thing of all there is: nobody need be waited for."""
+
+    is_barrier = False
+    batch_size = 1
 
 
 class Again(ProcessingStage[Task[Any], FileGroupTask]):
@@ -95,6 +106,21 @@ class Again(ProcessingStage[Task[Any], FileGroupTask]):
             ListedFiles(task.dataset_name, task.data, _metadata=task._metadata, reader_config=task.reader_config)
             for task in listed
         ]
+
+
+class AgainAtOnce(Again):
+    """Reads the input again behind a stage that makes one thing of all there is: nobody need be waited for."""
+
+    is_barrier = False
+    batch_size = 1
+
+
+class AllInOne(ProcessingStage[FileGroupTask, FileGroupTask]):
+    """A stage that gets one task, which names everything: it stays with the phases around it in one worker."""
+
+    def num_workers(self) -> int:
+        """There is work for one."""
+        return 1
 
 
 class EachFile(ProcessingStage[FileGroupTask, FileGroupTask]):

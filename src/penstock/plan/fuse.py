@@ -40,10 +40,10 @@ def _border(
         return f"'{last.name}' turns one task into many, which spread over workers"
     if stage.is_barrier:
         return f"'{stage.name}' needs all of its input before it gives any output"
-    for fixed in (last, stage):
-        if fixed.num_workers() is not None or fixed.num_workers_per_node() is not None:
-            count = fixed.num_workers() if fixed.num_workers() is not None else fixed.num_workers_per_node()
-            return f"'{fixed.name}' asks for a fixed number of workers ({count:g})"
+    if _fixed_workers(last) != _fixed_workers(stage):
+        fixed = last if any(_fixed_workers(last)) else stage
+        count = next(count for count in _fixed_workers(fixed) if count)
+        return f"'{fixed.name}' asks for a fixed number of workers ({count:g})"
     if not _compatible(need, stage.resources):
         return f"a worker needs {stage.resources} from here on, {need} before"
     if stage.runtime_env != last.runtime_env:
@@ -53,6 +53,10 @@ def _border(
     if stage.xenna_stage_spec() != last.xenna_stage_spec() or stage.ray_stage_spec() != last.ray_stage_spec():
         return f"'{stage.name}' has other worker settings than '{last.name}'"
     return None
+
+
+def _fixed_workers(stage: ProcessingStage[Any, Any]) -> tuple[float | None, float | None]:
+    return stage.num_workers(), stage.num_workers_per_node()
 
 
 def _compatible(one: Resources, other: Resources) -> bool:
