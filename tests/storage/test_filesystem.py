@@ -154,3 +154,10 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         open_input(str(tmp_path / "gone.jsonl")),
     ):
         pass
+
+
+@pytest.mark.parametrize("path", ["a", "./a/../b", "/a/b/", "/", "~/a", "a b", "ä/*.jsonl", "/a//b", "c:d", ""])
+def test_a_path_of_this_machine_is_what_fsspec_takes_it_for(path: str) -> None:
+    filesystem, name = filesystem_of(path)
+    same, known = fsspec.core.url_to_fs(path)
+    assert (type(filesystem), name) == (type(same), known)

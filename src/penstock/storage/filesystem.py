@@ -9,10 +9,12 @@ import re
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
 from fsspec.core import url_to_fs
+from fsspec.implementations.local import LocalFileSystem
 
 from penstock.core.files import SizedFile
 from penstock.errors import InputError
@@ -21,11 +23,18 @@ from penstock.storage.compression import COMPRESSIONS, Decompressed, compression
 
 def filesystem_of(path: str, storage_options: dict[str, Any] | None = None) -> tuple[Any, str]:
     """Return the filesystem a path lives on, and its name there."""
+    if "://" not in path and "::" not in path and not storage_options:
+        return _this_machine(), LocalFileSystem._strip_protocol(path)  # what fsspec would say, in a tenth of the time
     try:
         filesystem, name = url_to_fs(path, **(storage_options or {}))
     except (ImportError, ValueError) as error:
         raise InputError(f"{path}: this kind of address cannot be opened here: {error}") from error
     return filesystem, name
+
+
+@cache
+def _this_machine() -> LocalFileSystem:
+    return LocalFileSystem()
 
 
 def is_local(filesystem: Any) -> bool:  # noqa: ANN401 - fsspec has no types

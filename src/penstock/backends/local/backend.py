@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import ceil
+from multiprocessing.connection import wait as wait_for
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any, cast
@@ -61,6 +62,8 @@ from penstock.schedule.events import Event, StopAsked, WorkerGone, WorkerLost, W
 
 _LOOK_AT_MEMORY_EVERY_S = 0.5
 _STOP_PATIENCE_S = 30.0
+# A worker that was told to leave has torn down in about a millisecond.
+_LEAVING_S = 0.005
 # Signals that a process hardly ever sends itself: whoever did need not have meant the task.
 _SENT_BY_OTHERS = {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT}
 
@@ -106,14 +109,15 @@ class LocalBackend:
         self._may_stay = [may_stay(pool) for pool in plan.pools]
         self._context = fork_server(needed_by(plan.pools))
         self._chains = [pickled_chain(plan.pipeline, pool.steps) for pool in plan.pools]
-        with without_main():
-            self.folders = RunFolders.make(self._context, spill_dir)
+        self.folders = RunFolders.make(spill_dir)
         self._workers: dict[str, LocalWorker] = {}
         self._spares = Spares()
         self._stored = StoredTasks()
         self._reception = Reception(plan, books, self._stored)
         self._selector = selectors.DefaultSelector()
         self._next_look = 0.0
+        # What was heard while something else was waited for.
+        self._noted: list[Event] = []
         self._stop_asked = False
         self._limits = [pool.resources.memory_gb for pool in plan.pools]
         self.peak_resident = 0
@@ -154,8 +158,8 @@ class LocalBackend:
         if self._stop_asked:
             self._stop_asked = False
             return [StopAsked()]
-        timeout = max(0.0, min(until, self._next_look) - self.now())
-        events: list[Event] = []
+        events, self._noted = self._noted, []
+        timeout = 0.0 if events else max(0.0, min(until, self._next_look) - self.now())
         for key, _ in self._selector.select(timeout):
             events += key.data()
         if self.now() >= self._next_look:
@@ -227,7 +231,7 @@ class LocalBackend:
             failure_folder=self._failure_folder,
             with_pandas=not self._may_stay[action.pool],
         )
-        spare = self._spares.take(action.pool, chain.threads) if self._may_stay[action.pool] else None
+        spare = self._spare_for(action.pool, chain.threads) if self._may_stay[action.pool] else None
         if spare is not None:
             process, line, served = spare.process, spare.line, spare.served
         else:
@@ -235,6 +239,7 @@ class LocalBackend:
             process = self._context.Process(target=worker_main, args=(theirs, orders), name=f"penstock-{action.worker}")
             with without_main():
                 process.start()
+                self.folders.guard(self._context)
             theirs.close()
             line, served = Line(ours), frozenset()
         worker = LocalWorker(action.worker, action.pool, process, line, chain.threads, served=served | {action.pool})
@@ -243,6 +248,19 @@ class LocalBackend:
         self._workers[worker.id] = worker
         self._selector.register(worker.line, selectors.EVENT_READ, lambda: self._read(worker))
         self._selector.register(process.sentinel, selectors.EVENT_READ, lambda: self._ended(worker))
+
+    def _spare_for(self, pool: int, threads: int) -> Spare | None:
+        """Return a process that waits for orders, or will in a moment: to fork another takes longer."""
+        patience = self.now() + _LEAVING_S
+        while (spare := self._spares.take(pool, threads)) is None:
+            workers = (worker for worker in self._workers.values() if worker.ending and not worker.hung_up)
+            leaving = {worker.line.fileno(): worker for worker in workers if self._may_stay[worker.pool]}
+            ready = wait_for(list(leaving), max(0.0, patience - self.now())) if leaving else []
+            if not ready:
+                return None
+            for descriptor in ready:
+                self._noted += self._read(leaving[cast(int, descriptor)])
+        return spare
 
     def _send(self, worker: LocalWorker, message: ToWorker) -> None:
         with suppress(BrokenPipeError, ConnectionResetError):  # it has died; its sentinel says so presently

@@ -9,7 +9,7 @@ import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerContext, ForkServerProcess
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
 _SHARED_MEMORY = Path("/dev/shm")
@@ -21,29 +21,32 @@ class RunFolders:
 
     memory: Path
     spill: Path
-    _janitor: ForkServerProcess
-    _lifeline: Connection
+    _lifeline: Connection | None = None
 
     @classmethod
-    def make(cls, context: ForkServerContext, spill_dir: str | None) -> RunFolders:
-        """Make the folders, and somebody who removes them when this process is gone."""
+    def make(cls, spill_dir: str | None) -> RunFolders:
+        """Make the folders."""
         parent = _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK) else None
         memory = Path(tempfile.mkdtemp(prefix=f"penstock-{os.getpid()}-", dir=parent))
         if spill_dir is not None:
             Path(spill_dir).mkdir(parents=True, exist_ok=True)
         spill = Path(tempfile.mkdtemp(prefix=f"penstock-spill-{os.getpid()}-", dir=spill_dir))
-        theirs, ours = multiprocessing.Pipe(duplex=False)
-        janitor = context.Process(target=_clean_up_after, args=(theirs, (memory, spill)), daemon=False)
-        janitor.start()
-        theirs.close()
-        return cls(memory, spill, janitor, ours)
+        return cls(memory, spill)
+
+    def guard(self, context: ForkServerContext) -> None:
+        """Have somebody who removes them when this process is gone; called when there may be something in them."""
+        if self._lifeline is None:
+            theirs, self._lifeline = multiprocessing.Pipe(duplex=False)
+            arguments = (theirs, (self.memory, self.spill))
+            context.Process(target=_clean_up_after, args=arguments, daemon=False).start()
+            theirs.close()
 
     def remove(self) -> None:
-        """Remove everything now."""
-        self._lifeline.close()
-        self._janitor.join(timeout=10)
+        """Remove everything now, and let the other one go home."""
         for folder in (self.memory, self.spill):
             shutil.rmtree(folder, ignore_errors=True)
+        if self._lifeline is not None:
+            self._lifeline.close()
 
 
 def shared_memory_free() -> int:

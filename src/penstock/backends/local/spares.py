@@ -49,11 +49,9 @@ class Spares:
         return None
 
     def let_go(self, now: float = float("inf")) -> None:
-        """End those that have waited too long."""
+        """End those that have waited too long; they hold nothing, so nobody need wait until they are gone."""
         old = [spare for spare in self._waiting if now - spare.since > _KEPT_S]
         self._waiting = [spare for spare in self._waiting if spare not in old]
         for spare in old:
             spare.process.kill()
-        for spare in old:
-            spare.process.join(timeout=10)
             spare.line.close()
