@@ -273,7 +273,7 @@ def test_a_copy_of_a_document_that_goes_names_the_one_that_stays() -> None:
 
 
 def test_the_table_of_removed_documents_is_in_order_and_read_back(tmp_path: Path) -> None:
-    path = str(tmp_path / "part.0.parquet")
+    path = str(tmp_path / "part.0.npy")
     write_removed(path, measured(np.array([3, 1]), np.array([0, 0]), np.array([0.5, 1.0])))
     assert [column.tolist() for column in read_removed([path])] == [[1, 3], [0, 0], [1.0, 0.5], [False, False]]
     assert len(read_removed([]).documents) == 0

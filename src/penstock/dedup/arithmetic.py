@@ -15,6 +15,10 @@ _TIMES_TEXT = 3
 # A candidate costs its id, its component and a share of the pairs.
 _CANDIDATE_BYTES = 48
 _FEWEST_PARTITIONS = 4
+# So that nobody is idle for long at the end; to compare texts is most of the work, and they differ in size.
+_PARTITIONS_PER_WORKER = 2
+_TEXT_PARTITIONS_PER_WORKER = 4
+_SMALLEST_TEXT_PARTITION = 16 << 20
 # More partitions than this are read in pieces so small that a round of fewer bands is faster.
 _MOST_PARTITIONS = 1024
 
@@ -55,7 +59,7 @@ class Arithmetic:
     @property
     def text_partitions(self) -> int:
         """Into how many parts the texts of candidates are cut, if all documents were candidates."""
-        needed = max(_FEWEST_PARTITIONS, ceil(self.text_bytes * _TIMES_TEXT / self.per_worker))
+        needed = max(_TEXT_PARTITIONS_PER_WORKER * self.workers, ceil(self.text_bytes * _TIMES_TEXT / self.per_worker))
         return self.chosen_text_partitions or needed
 
     @property
@@ -71,7 +75,8 @@ class Arithmetic:
 
     @property
     def _needed_partitions(self) -> int:
-        return max(_FEWEST_PARTITIONS, ceil(self.record_bytes * _TIMES_RECORD / self.per_worker))
+        fewest = max(_FEWEST_PARTITIONS, _PARTITIONS_PER_WORKER * self.workers)
+        return max(fewest, ceil(self.record_bytes * _TIMES_RECORD / self.per_worker))
 
     def fitted(self) -> Arithmetic:
         """Return the same with as many bands in a round as fit; fewer rounds are faster."""

@@ -11,9 +11,9 @@ from penstock.storage.atomic import atomic_write
 from penstock.storage.filesystem import filesystem_of, is_local, open_stored
 
 
-def save_array(path: str, array: npt.NDArray[Any]) -> None:
-    """Write an array."""
-    with atomic_write(path) as stream:
+def save_array(path: str, array: npt.NDArray[Any], *, durable: bool = True) -> None:
+    """Write an array; one that every run writes again need not be ``durable``."""
+    with atomic_write(path, durable=durable) as stream:
         np.save(stream, array, allow_pickle=False)
 
 

@@ -62,7 +62,7 @@ class CompareSignatures(ProcessingStage[FileGroupTask, FileGroupTask]):
     def process(self, task: FileGroupTask) -> FileGroupTask:
         """Compare."""
         files, partition = files_of(task)
-        path = f"{self.folder}/part.{partition}.parquet"
+        path = f"{self.folder}/part.{partition}.npy"
         if not exists(path):
             pairs = read_records(self.pair_files, partition, PAIR_RECORD)
             known = read_records(files, partition, gathered_record(self.banding))

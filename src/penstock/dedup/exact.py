@@ -82,7 +82,7 @@ class FindExactDuplicates(ProcessingStage[FileGroupTask, FileGroupTask]):
         """Compare hashes."""
         names, partition = files_of(task)
         files = [f"{self.hashed}/{name}" for name in names]
-        path = f"{self.folder}/part.{partition}.parquet"
+        path = f"{self.folder}/part.{partition}.npy"
         if not exists(path):
             records = read_records(files, partition, EXACT_RECORD)
             known = read_span(self.known, partition, self.partitions, EXACT_RECORD)

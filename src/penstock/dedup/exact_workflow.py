@@ -168,7 +168,7 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         """Return into how many partitions hashes are cut: what the user chose if it fits, or what fits; and say so."""
         budget, workers = memory_and_workers(self.memory_budget)
         records, per_worker = extent.documents * EXACT_RECORD.itemsize, max(1, budget // (2 * workers))
-        needed = max(_FEWEST_PARTITIONS, ceil(records * _TIMES_RECORD / per_worker))
+        needed = max(_FEWEST_PARTITIONS, 2 * workers, ceil(records * _TIMES_RECORD / per_worker))
         parts = place.plan({"partitions": self.total_nparts or needed})["partitions"]
         held = records * _TIMES_RECORD // parts
         words = (

@@ -8,12 +8,11 @@ from pathlib import PurePosixPath
 import numpy as np
 
 from penstock.core.files import FileGroupTask
-from penstock.core.stage import ProcessingStage
 from penstock.dedup.arrays import save_array
-from penstock.dedup.phases import LISTING, files_of, listed
+from penstock.dedup.phases import LISTING, AllInOne, files_of, listed
 from penstock.dedup.places import FileTable
 from penstock.dedup.removal import similarities_beside
-from penstock.dedup.removed import Removed, joined, read_removed, rows_of, write_removed
+from penstock.dedup.removed import Removed, joined, read_removed, rows_of, write_table_of_removed
 from penstock.dedup.workplace import OUTCOME
 from penstock.errors import PenstockError
 from penstock.storage.atomic import atomic_write
@@ -28,7 +27,7 @@ class DuplicateAlarmError(PenstockError):
     """A source would lose more of its documents than is plausible."""
 
 
-class ListTwins(ProcessingStage[FileGroupTask, FileGroupTask]):
+class ListTwins(AllInOne):
     """Puts the ids of all exact duplicates into one list, in order, for others to look up."""
 
     name = "list_exact_duplicates"
@@ -39,11 +38,11 @@ class ListTwins(ProcessingStage[FileGroupTask, FileGroupTask]):
     def process(self, task: FileGroupTask) -> FileGroupTask:
         """Write the list."""
         files, _ = files_of(task)
-        save_array(self.path, np.sort(read_removed(files).documents))
+        save_array(self.path, np.sort(read_removed(files).documents), durable=False)
         return FileGroupTask(task.dataset_name, [self.path])
 
 
-class Conclude(ProcessingStage[FileGroupTask, FileGroupTask]):
+class Conclude(AllInOne):
     """Writes the table of removed documents, after a look at how much each source would lose."""
 
     name = "conclude"
@@ -77,11 +76,13 @@ class Conclude(ProcessingStage[FileGroupTask, FileGroupTask]):
         for number, start in enumerate(range(0, max(1, count), _ROWS_PER_PART)):
             part = rows_of(removed, slice(start, start + _ROWS_PER_PART))
             parts.append(f"{self.folder}/part.{number}.parquet")
-            write_removed(parts[-1], part, (self.table.names_of(part.documents), self.table.names_of(part.kept)))
+            write_table_of_removed(
+                parts[-1], part, (self.table.names_of(part.documents), self.table.names_of(part.kept))
+            )
         # The table can be looked at when this raises; what is removed is only what is on the list.
         documents = self._look_at_sources(removed)
-        save_array(similarities_beside(self.removed_list), removed.similarities)
-        save_array(self.removed_list, removed.documents)
+        save_array(similarities_beside(self.removed_list), removed.similarities, durable=False)
+        save_array(self.removed_list, removed.documents, durable=False)
         write_outcome(
             self.removed_list,
             {"num_documents": documents, "num_duplicates": count, "num_exact_duplicates": len(exact.documents)},
@@ -111,7 +112,7 @@ class Conclude(ProcessingStage[FileGroupTask, FileGroupTask]):
 
 def write_outcome(removed_list: str, numbers: dict[str, int]) -> None:
     """Write the numbers of a run down, beside the list of removed documents."""
-    with atomic_write(f"{removed_list.rpartition('/')[0]}/{OUTCOME}") as stream:
+    with atomic_write(f"{removed_list.rpartition('/')[0]}/{OUTCOME}", durable=False) as stream:
         stream.write(json.dumps(numbers).encode())
 
 

@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from penstock.dedup.arrays import load_array, save_array
 from penstock.dedup.places import ID_FIELD, Ids
 from penstock.storage.atomic import atomic_write
-from penstock.storage.filesystem import open_stored
 
 KEPT_FIELD = "kept_id"
 SIMILARITY_FIELD = "similarity"
@@ -20,6 +20,7 @@ ESTIMATED_FIELD = "estimated"
 FILE_FIELD = "file"
 KEPT_FILE_FIELD = "kept_file"
 _FIELDS = (ID_FIELD, KEPT_FIELD, SIMILARITY_FIELD, ESTIMATED_FIELD)
+_RECORD = np.dtype(list(zip(_FIELDS, (np.int64, np.int64, np.float64, np.bool_), strict=True)))
 
 
 class Removed(NamedTuple):
@@ -53,26 +54,27 @@ def joined(parts: Sequence[Removed]) -> Removed:
     return Removed(*(np.concatenate(columns) for columns in zip(*parts, strict=True))) if parts else nothing_removed()
 
 
-def write_removed(path: str, removed: Removed, files: tuple[pa.Array, pa.Array] | None = None) -> None:
-    """Write documents in the order of their ids, for people also the files that they and their twins are in.
+def write_removed(path: str, removed: Removed) -> None:
+    """Write documents in the order of their ids, for a later phase."""
+    order = np.argsort(removed.documents)
+    records = np.empty(len(order), dtype=_RECORD)
+    for field, column in zip(_FIELDS, rows_of(removed, order), strict=True):
+        records[field] = column
+    save_array(path, records)
+
+
+def read_removed(paths: Iterable[str]) -> Removed:
+    """Read several files of removed documents as one."""
+    return joined([Removed(*(records[field] for field in _FIELDS)) for records in map(load_array, paths)])
+
+
+def write_table_of_removed(path: str, removed: Removed, files: tuple[pa.Array, pa.Array]) -> None:
+    """Write documents in the order of their ids for people, with the files that they and their twins are in.
 
     The names of files are given in the order of the documents.
     """
     order = np.argsort(removed.documents)
     columns = dict(zip(_FIELDS, rows_of(removed, order), strict=True))
-    if files is not None:
-        columns |= {name: names.take(order) for name, names in zip((FILE_FIELD, KEPT_FILE_FIELD), files, strict=True)}
+    columns |= {name: names.take(order) for name, names in zip((FILE_FIELD, KEPT_FILE_FIELD), files, strict=True)}
     with atomic_write(path) as stream:
         pq.write_table(pa.table(columns), stream)
-
-
-def read_removed(paths: Iterable[str]) -> Removed:
-    """Read several files of removed documents as one."""
-    parts = []
-    for path in paths:
-        with open_stored(path) as stream:
-            parts.append(pq.ParquetFile(stream).read(columns=list(_FIELDS)))
-    if not parts:
-        return nothing_removed()
-    table = pa.concat_tables(parts)
-    return Removed(*(table[name].to_numpy() for name in _FIELDS))

@@ -127,7 +127,7 @@ class CompareCandidates(ProcessingStage[FileGroupTask, FileGroupTask]):
     def process(self, task: FileGroupTask) -> FileGroupTask:
         """Compare."""
         files, partition = files_of(task)
-        path = f"{self.folder}/part.{partition}.parquet"
+        path = f"{self.folder}/part.{partition}.npy"
         if not exists(path):
             pairs = read_records(self.pair_files, partition, PAIR_RECORD)
             tables = list(read_tables(files, partition))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from typing import Any
 
 import psutil
@@ -11,7 +12,7 @@ import psutil
 from penstock.core.sizes import parse_bytes
 from penstock.dedup.phases import exists
 from penstock.storage.atomic import atomic_write
-from penstock.storage.filesystem import filesystem_of, open_stored
+from penstock.storage.filesystem import filesystem_of, is_local, open_stored
 
 OUTCOME = "outcome.json"
 _SHARE_OF_FREE_MEMORY = 0.4
@@ -56,7 +57,7 @@ def remove_folder(path: str) -> None:
     """Remove a folder, if it is there."""
     filesystem, name = filesystem_of(path)
     if filesystem.exists(name):
-        filesystem.rm(name, recursive=True)
+        shutil.rmtree(name) if is_local(filesystem) else filesystem.rm(name, recursive=True)
 
 
 def digest_of(parameters: dict[str, Any]) -> str:
