@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,9 @@ def shared_memory(pid: int) -> list[str]:
 def nothing_is_left_behind() -> Any:
     yield
     assert shared_memory(os.getpid()) == []
-    assert [p for p in psutil.Process().children(recursive=True) if p.name().startswith("penstock")] == []
+    server = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
+    _, alive = psutil.wait_procs(psutil.Process(server).children(recursive=True) if server else [], timeout=5)
+    assert alive == []
 
 
 @pytest.mark.parametrize("what", ["raise", "segfault", "kill", "exit"])
@@ -191,6 +194,7 @@ def test_a_stage_that_cannot_travel_is_named_before_anything_starts(tmp_path: Pa
 
 SCRIPT = """
 import sys, time
+from multiprocessing import forkserver
 from pathlib import Path
 from penstock import DocumentBatch, Pipeline, ProcessingStage
 from penstock.backends.streaming import StreamingExecutor
