@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from pathlib import Path
+from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from penstock.core.workflow import WorkflowRunResult
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_NAMES_LOOKED_AT = 100
 
 
 @click.group("dedup")
@@ -225,8 +229,11 @@ def lines(paragraphs: bool, max_documents: int, min_characters: int, across_only
 
 def _expect_plain_workers(options: dict[str, Any]) -> None:
     """Let workers begin to load. Those that hash whole texts of Parquet files need least; a look at names tells."""
-    path = Path(options["input_path"])
-    expect_workers("arrow" if path.suffix == ".parquet" or any(path.glob("*.parquet")) else "kernels")
+    path = options["input_path"]
+    is_parquet = path.endswith(".parquet")
+    with suppress(OSError), os.scandir(path) as entries:
+        is_parquet = any(entry.name.endswith(".parquet") for entry in islice(entries, _NAMES_LOOKED_AT))
+    expect_workers("arrow" if is_parquet else "kernels")
 
 
 def _settings(options: dict[str, Any]) -> dict[str, Any]:

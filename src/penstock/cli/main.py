@@ -12,6 +12,7 @@ import click
 
 import penstock
 from penstock.errors import PenstockError, PlanError, RecipeError, suggestion
+from penstock.runtime.limits import let_threads_sleep
 
 COMMANDS = (
     "curate", "dedup", "demo", "doctor", "plan", "preview", "reproduce", "run", "script", "simulate", "whatif", "why",
@@ -77,6 +78,7 @@ def main() -> NoReturn:
     # What is loaded is no garbage: to look through it again and again takes a fifth of the time a command starts in.
     gc.set_threshold(_OBJECTS_BETWEEN_LOOKS)
     atexit.register(gc.freeze)
+    let_threads_sleep()
     try:
         cli.main(standalone_mode=False)
     except click.ClickException as error:

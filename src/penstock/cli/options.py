@@ -81,6 +81,6 @@ def checkpoint_option(function: F) -> F:
 def expect_workers(loaded: Literal["arrow", "kernels", "pandas"] = "pandas") -> None:
     """Let what workers need be loaded while the command reads its recipe; on a cluster they are somewhere else."""
     if "RAY_ADDRESS" not in os.environ:
-        from penstock.backends.local.fork_server import Loaded, start_early
+        from penstock.backends.local.fork_server import Loaded, fork_server
 
-        start_early(Loaded[loaded.upper()])
+        fork_server(Loaded[loaded.upper()])

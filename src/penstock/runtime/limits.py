@@ -12,6 +12,11 @@ def set_thread_variables(threads: int) -> None:
     os.environ.update(dict.fromkeys(_THREADS, str(threads)))
 
 
+def let_threads_sleep() -> None:
+    """Let threads that NumPy starts when it is loaded go to sleep at once: they would look for work for 0.1 seconds."""
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
+
+
 def limit_threads(threads: int) -> None:
     """Keep thread pools of libraries that are loaded already at what the worker declared."""
     import pyarrow as pa

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,19 +27,15 @@ _MODULES = {
 
 
 def fork_server(loaded: Loaded) -> ForkServerContext:
-    """Return what processes are started with; how much it has loaded is decided by who is the first to ask."""
-    # Threads that NumPy starts when it is loaded would otherwise look for work for a while: half a core at the start.
-    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
+    """Let it begin to load, if it has not, and return what processes are started with.
+
+    How much it has loaded is decided by who is the first to ask. It does so while whoever calls has other things to do.
+    """
     context = get_context("forkserver")
     context.set_forkserver_preload([_MODULES[what] for what in Loaded if what <= loaded])
-    return context
-
-
-def start_early(loaded: Loaded) -> None:
-    """Let it begin to load, in a process of its own, while whoever calls has other things to do."""
-    fork_server(loaded)
     with without_main():
         forkserver.ensure_running()
+    return context
 
 
 @contextmanager

@@ -9,8 +9,10 @@ from importlib import import_module
 
 from penstock.backends.local.for_good import for_good
 from penstock.runtime.freed_memory import keep_freed_memory
+from penstock.runtime.limits import let_threads_sleep
 
 keep_freed_memory()  # before Arrow is loaded
+let_threads_sleep()  # and NumPy
 
 with for_good():
     from penstock.runtime.pandas_later import put_off_pandas
