@@ -343,7 +343,7 @@ def linear(data: Path) -> None:
         for megabytes in (50, 100, 200, 400):
             folder = Path(name) / str(megabytes)
             size = write_jsonl(table, folder / "in", limit_mb=megabytes)
-            attempts = 5 if megabytes <= 100 else 3
+            attempts = 8 if megabytes <= 100 else 4
             runs = [fuzzy(folder / "in", folder / str(attempt))[0] for attempt in range(attempts)]
             watch = min(runs, key=lambda run: run.seconds)
             above = (watch.seconds - start.seconds) / size, (watch.cpu_seconds - start.cpu_seconds) / size

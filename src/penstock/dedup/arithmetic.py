@@ -14,11 +14,10 @@ _TIMES_RECORD = 4
 _TIMES_TEXT = 3
 # A candidate costs its id, its component and a share of the pairs.
 _CANDIDATE_BYTES = 48
-_FEWEST_PARTITIONS = 4
-# So that nobody is idle for long at the end; to compare texts is most of the work, and they differ in size.
-_PARTITIONS_PER_WORKER = 2
+_FEWEST_PARTITIONS = 2
+# To compare texts is most of the work, and their partitions differ in what they cost: nobody should be idle at the end.
 _TEXT_PARTITIONS_PER_WORKER = 4
-_SMALLEST_TEXT_PARTITION = 16 << 20
+_SMALLEST_TEXT_PARTITION = 4 << 20
 # More partitions than this are read in pieces so small that a round of fewer bands is faster.
 _MOST_PARTITIONS = 1024
 
@@ -75,8 +74,8 @@ class Arithmetic:
 
     @property
     def _needed_partitions(self) -> int:
-        fewest = max(_FEWEST_PARTITIONS, _PARTITIONS_PER_WORKER * self.workers)
-        return max(fewest, ceil(self.record_bytes * _TIMES_RECORD / self.per_worker))
+        needed = ceil(self.record_bytes * _TIMES_RECORD / self.per_worker)
+        return max(_FEWEST_PARTITIONS, self.workers, needed)
 
     def fitted(self) -> Arithmetic:
         """Return the same with as many bands in a round as fit; fewer rounds are faster."""

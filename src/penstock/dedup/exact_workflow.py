@@ -28,7 +28,7 @@ from penstock.kernels.text_hash import TEXT_HASH
 
 # Measured: a record is held about so many times while a partition is sorted.
 _TIMES_RECORD = 5
-_FEWEST_PARTITIONS = 4
+_FEWEST_PARTITIONS = 2
 
 
 class ExactDeduplicationWorkflow(WorkflowBase):
@@ -168,7 +168,7 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         """Return into how many partitions hashes are cut: what the user chose if it fits, or what fits; and say so."""
         budget, workers = memory_and_workers(self.memory_budget)
         records, per_worker = extent.documents * EXACT_RECORD.itemsize, max(1, budget // (2 * workers))
-        needed = max(_FEWEST_PARTITIONS, 2 * workers, ceil(records * _TIMES_RECORD / per_worker))
+        needed = max(_FEWEST_PARTITIONS, workers, ceil(records * _TIMES_RECORD / per_worker))
         parts = place.plan({"partitions": self.total_nparts or needed})["partitions"]
         held = records * _TIMES_RECORD // parts
         words = (
