@@ -300,6 +300,24 @@ def test_what_fits_is_chosen_all_bands_at_once_if_possible() -> None:
     large.check()
 
 
+@pytest.mark.parametrize(
+    ("text_bytes", "budget", "workers", "partitions", "of_text"),
+    [
+        (1000, 8 * GB, 2, 2, 2),
+        (1000, 8 * GB, 64, 64, 2),
+        (20_000_000, 8 * GB, 2, 2, 4),
+        (10 * GB, 800 * GB, 2, 2, 8),
+        (10 * GB, 800 * GB, 64, 64, 256),
+        (10 * GB, 8 * GB, 2, 2, 15),
+    ],
+)
+def test_there_is_work_for_everybody_where_it_is_worth_it(
+    text_bytes: int, budget: int, workers: int, partitions: int, of_text: int
+) -> None:
+    arithmetic = Arithmetic(Banding(20, 13, 20), 1000, text_bytes, memory_budget=budget, workers=workers)
+    assert (arithmetic.partitions, arithmetic.text_partitions) == (partitions, of_text)
+
+
 def test_what_cannot_fit_is_refused_with_the_arithmetic() -> None:
     tight = Arithmetic(Banding(20, 13, 5), 10_000_000, 40 * GB, GB, workers=2, chosen_partitions=8)
     with pytest.raises(

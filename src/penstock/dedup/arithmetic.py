@@ -58,8 +58,9 @@ class Arithmetic:
     @property
     def text_partitions(self) -> int:
         """Into how many parts the texts of candidates are cut, if all documents were candidates."""
-        needed = max(_TEXT_PARTITIONS_PER_WORKER * self.workers, ceil(self.text_bytes * _TIMES_TEXT / self.per_worker))
-        return self.chosen_text_partitions or needed
+        worthwhile = min(_TEXT_PARTITIONS_PER_WORKER * self.workers, self.text_bytes // _SMALLEST_TEXT_PARTITION)
+        needed = ceil(self.text_bytes * _TIMES_TEXT / self.per_worker)
+        return self.chosen_text_partitions or max(_FEWEST_PARTITIONS, worthwhile, needed)
 
     @property
     def held_bytes(self) -> int:
