@@ -262,6 +262,16 @@ def test_a_number_of_partitions_that_does_not_fit_is_refused_with_the_arithmetic
         fuzzy(tmp_path, lsh_num_output_partitions=2, bands_per_iteration=20, memory_budget="1MB").run(quiet())
 
 
+@pytest.mark.parametrize("workflow", [exact, fuzzy])
+def test_a_damaged_file_is_named_and_everything_else_is_done(tmp_path: Path, workflow: Callable[..., Any]) -> None:
+    write_corpus(tmp_path, "parquet", write_parquet)
+    whole = (tmp_path / "in/a/part.parquet").read_bytes()
+    (tmp_path / "in/a/broken.parquet").write_bytes(whole[:-100])
+    with pytest.raises(PenstockError, match=r"broken\.parquet: not a whole Parquet file"):
+        workflow(tmp_path, input_filetype="parquet").run(StreamingExecutor(show_progress=False, cpus=2))
+    assert len(read_documents(tmp_path / "out/deduplicated")) == len(KEPT_EXACT if workflow is exact else KEPT_FUZZY)
+
+
 # -- removal as a step of its own ------------------------------------------------------------------------------
 
 

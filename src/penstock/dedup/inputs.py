@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.core.composite import expand
@@ -116,8 +117,11 @@ class Input:
         """Return the bytes of a file, or of its beginning, and how much text and how many documents they hold."""
         options = (self.read_kwargs or {}).get("storage_options")
         if self.filetype == "parquet":
-            with open_stored(file.path, options) as stream:
-                metadata = pq.ParquetFile(stream).metadata
+            try:
+                with open_stored(file.path, options) as stream:
+                    metadata = pq.ParquetFile(stream).metadata
+            except pa.ArrowInvalid:
+                return file.size, file.size, 0  # damaged: its reader will say so
             unpacked = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
             return file.size, unpacked, metadata.num_rows
         with open_input(file.path, options) as stream:
