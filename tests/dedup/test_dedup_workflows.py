@@ -16,6 +16,8 @@ from penstock import FileGroupTask, StreamingExecutor
 from penstock.dedup import ExactDeduplicationWorkflow, FuzzyDeduplicationWorkflow, TextDuplicatesRemovalWorkflow
 from penstock.dedup.places import ID_FIELD
 from penstock.errors import InputError, PenstockError
+from penstock.ledger.reading import find_ledger
+from penstock.ledger.receipts import find_document, receipt_of
 
 Write = Callable[[Path, Any], None]
 FORMATS = pytest.mark.parametrize(("kind", "write"), [("jsonl", write_jsonl), ("parquet", write_parquet)])
@@ -270,6 +272,31 @@ def test_a_damaged_file_is_named_and_everything_else_is_done(tmp_path: Path, wor
     with pytest.raises(PenstockError, match=r"broken\.parquet: not a whole Parquet file"):
         workflow(tmp_path, input_filetype="parquet").run(StreamingExecutor(show_progress=False, cpus=2))
     assert len(read_documents(tmp_path / "out/deduplicated")) == len(KEPT_EXACT if workflow is exact else KEPT_FUZZY)
+
+
+@pytest.mark.parametrize("workflow", [exact, fuzzy])
+def test_a_damaged_file_among_others_read_with_it_leaves_their_ids_alone(
+    tmp_path: Path, workflow: Callable[..., Any]
+) -> None:
+    write_corpus(tmp_path, "parquet", write_parquet)
+    whole = (tmp_path / "in/a/part.parquet").read_bytes()
+    (tmp_path / "in/a/broken.parquet").write_bytes(whole[:-100])
+    tables = []
+    for output, blocksize in (("alone", None), ("together", "64MB")):
+        with pytest.raises(PenstockError, match=r"^1 of the input could not be processed"):
+            workflow(tmp_path, output, input_filetype="parquet", input_blocksize=blocksize).run(
+                StreamingExecutor(show_progress=False, cpus=2)
+            )
+        [table] = (tmp_path / output).glob("*DuplicateIds")
+        tables.append(removed_rows(table))
+        assert {row["file"] for row in tables[-1]} <= {"in/b/part.parquet", "in/b/more.parquet"}
+    assert tables[0] == tables[1]
+    ledger = find_ledger(str(tmp_path / "together/deduplicated"))
+    [place] = find_document(ledger, "c3")
+    receipt = receipt_of(ledger, place)
+    assert receipt.duplicate_of is not None
+    assert receipt.duplicate_of.id == "o3"
+    assert receipt.files[0].endswith("in/b/part.parquet")
 
 
 # -- removal as a step of its own ------------------------------------------------------------------------------

@@ -10,6 +10,9 @@ from typing import Any, ClassVar, NamedTuple
 
 from penstock.core.task import Task
 
+# What a source writes down of every file of a task, in their order: where it is, and its name below what was given.
+_PER_FILE = ("source_files", "source_names")
+
 
 @dataclass(repr=False)
 class FileGroupTask(Task[list[str]]):
@@ -34,9 +37,18 @@ class FileGroupTask(Task[list[str]]):
         return sum(len(path.encode("utf-8", "surrogateescape")) for path in self.data)
 
     def select(self, rows: Sequence[int]) -> FileGroupTask:
-        """Return a task of only these files, under the same name."""
+        """Return a task of only these files, under the same name.
+
+        >>> known = {"source_files": ["/a", "/b"], "source_names": ["a", "b"]}
+        >>> FileGroupTask("crawl", ["/a", "/b"], _metadata=known).select([1])._metadata
+        {'source_files': ['/b'], 'source_names': ['b']}
+        """
         chosen = copy.copy(self)
         chosen.data = [self.data[row] for row in rows]
+        # A source says file by file where they are; of files made on the way it is said what they were made of.
+        if self._metadata.get("source_files") == self.data:
+            kept = {key: [self._metadata[key][row] for row in rows] for key in _PER_FILE if key in self._metadata}
+            chosen._metadata = self._metadata | kept
         return chosen
 
     def excerpt(self, row: int) -> str:

@@ -15,7 +15,8 @@ class Rejection:
     stage: str
     reason: str
     source: str = ""
-    # Which line or row of the source, counted from 1; None where nobody counted.
+    # Which line or row of the source, counted from 1 (of what a stage failed on: which row of its task, from 0); None
+    # where nobody counted.
     position: int | None = None
     excerpt: str = ""
     task_id: str = ""

@@ -325,6 +325,7 @@ def _source(batch: DocumentBatch, source: Task[Any] | None, read_by: str) -> dic
     """Say where a batch was read from, so that it can be read again."""
     about: dict[str, Any] = {"files": list(batch._metadata.get("source_files", []))}
     if isinstance(source, FileGroupTask):
+        source = _without_unreadable(source, about["files"])
         metadata = plain_parameters({key: value for key, value in source._metadata.items() if key != BLOCK_KEY})
         about["read"] = {
             "by": read_by,
@@ -335,3 +336,10 @@ def _source(batch: DocumentBatch, source: Task[Any] | None, read_by: str) -> dic
             "metadata": metadata,
         }
     return about
+
+
+def _without_unreadable(source: FileGroupTask, read: Sequence[str]) -> FileGroupTask:
+    """Return the task as it was read: without the files that its reader failed on, of those it was given."""
+    if source._metadata.get("source_files") != source.data or len(read) == len(source.data):
+        return source
+    return source.select([row for row, path in enumerate(source.data) if path in set(read)])

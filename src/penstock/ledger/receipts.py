@@ -95,7 +95,7 @@ def receipt_of(ledger: Ledger, place: Place) -> Receipt:
         dropped_by=dropped_by,
         written_to=written,
         lines=list(_lines(ledger, decisions, int(at), dropped_by, failed_at, about)),
-        remarks=list(_remarks(about, dropped_by, failed_at, twin)),
+        remarks=list(_remarks(about, files, dropped_by, failed_at, twin)),
         place=place,
         duplicate_of=twin,
         unit=unit,
@@ -148,11 +148,13 @@ def _lines(
             yield Line(rule, None if np.isnan(score) else score, threshold, verdict)
 
 
-def _remarks(about: dict[str, Any], dropped_by: str | None, failed_at: str | None, twin: Twin | None) -> Iterator[str]:
+def _remarks(
+    about: dict[str, Any], files: list[str], dropped_by: str | None, failed_at: str | None, twin: Twin | None
+) -> Iterator[str]:
     if twin is not None:
         yield f"it is a duplicate of {twin}"
-    if len(about.get("files", ())) > 1:
-        yield f"the {len(about['files'])} files were read together; the row is counted through all of them"
+    if len(files) > 1:
+        yield f"the {len(files)} files were read together; the row is counted through all of them"
     if failed_at is not None:
         yield f"stage '{failed_at}' failed on it; the error is in dead_letters.jsonl"
     if "made_by" in about:

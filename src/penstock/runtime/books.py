@@ -38,6 +38,11 @@ class Books:
         self.settlement = Settlement(folder, journal)
         self._on_its_way = self.settlement.on_its_way
         self._kept = 0
+        # What is read more than once fails more than once: all of that is written down, but counted once.
+        self._repetitions = {
+            part.name for pool in plan.pools for step in pool.steps for part in step.parts() if part.is_repetition
+        }
+        self._failed_at_first: set[tuple[str, str]] = set()
 
     def count(self, pool: int, counters: Sequence[StageCounters]) -> None:
         """Add what a worker counted."""
@@ -96,7 +101,7 @@ class Books:
     def _set_aside(self, inputs: Sequence[Stored], rejections: Sequence[Rejection]) -> None:
         if not rejections:
             return
-        failures = [rejection for rejection in rejections if rejection.failed]
+        failures = [rejection for rejection in rejections if rejection.failed and not self._is_repeated(rejection)]
         self.failed += len(failures)
         self.first_failure = self.first_failure or next(iter(failures), None)
         sources = next((stored.sources for stored in inputs if stored.sources), ())
@@ -104,6 +109,14 @@ class Books:
             self._on_its_way.reject(sources[0], rejections)
         else:
             self._folder.add_dead_letters(rejections)
+
+    def _is_repeated(self, rejection: Rejection) -> bool:
+        """Tell whether a stage that reads again fails on what the one that read it first has failed on."""
+        if rejection.stage in self._repetitions:
+            return (rejection.source, rejection.reason) in self._failed_at_first
+        if self._repetitions:
+            self._failed_at_first.add((rejection.source, rejection.reason))
+        return False
 
     def _keep(self, pool: Pool, tasks: Sequence[Task[Any]], letter: DeadLetter) -> str:
         """Keep what killed a worker, and return what to type to see it again."""

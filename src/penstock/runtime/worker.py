@@ -300,7 +300,7 @@ class Worker:
         return Rejection(
             stage=step.name,
             reason=str(error),
-            source=", ".join(task._metadata.get("source_files", [])[:3]),
+            source=", ".join(alone._metadata.get("source_files", [])[:3]),
             position=position,
             excerpt=task.excerpt(position)[:MAX_EXCERPT],
             task_id=task.task_id,
