@@ -94,8 +94,10 @@ def test_paragraphs_are_cut_as_wholes(tmp_path: Path) -> None:
 def test_the_result_is_the_same_whatever_runs_it(tmp_path: Path) -> None:
     for number in range(4):
         write_jsonl(tmp_path / f"in/{number}.jsonl", documents()[number * 2 : number * 2 + 3])
-    lines(tmp_path, "one").run(quiet())
-    lines(tmp_path, "two", memory_budget="20KB").run(StreamingExecutor(show_progress=False, cpus=2))
+    lines(tmp_path, "one", input_blocksize=200).run(quiet())
+    lines(tmp_path, "two", input_blocksize=200, memory_budget="20KB").run(
+        StreamingExecutor(show_progress=False, cpus=2)
+    )
     patterns = ["deduplicated/*.jsonl", "CutLines/*"]
     assert contents(tmp_path / "one", patterns) == contents(tmp_path / "two", patterns)
 

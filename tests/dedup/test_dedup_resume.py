@@ -30,6 +30,9 @@ from penstock.dedup.removal import RemoveDocuments
 from penstock.dedup.verify import CompareCandidates, GatherTexts
 from penstock.errors import PenstockError
 
+# Small, so that every pass has several tasks.
+BLOCKSIZE = "5KB"
+
 
 def write_corpus(folder: Path) -> Path:
     for number in range(3):
@@ -43,7 +46,7 @@ def write_corpus(folder: Path) -> Path:
 def fuzzy(folder: Path, output: str = "out", **settings: Any) -> FuzzyDeduplicationWorkflow:
     return FuzzyDeduplicationWorkflow(
         str(folder / "cache"), str(folder / output), str(folder / "in"), "jsonl",
-        perform_removal=True, show_progress=False, **settings,
+        perform_removal=True, show_progress=False, **{"input_blocksize": BLOCKSIZE, **settings},
     )  # fmt: skip
 
 
@@ -99,7 +102,7 @@ def test_an_exact_deduplication_goes_on_too(tmp_path: Path, monkeypatch: pytest.
     def workflow(output: str) -> ExactDeduplicationWorkflow:
         path = str(tmp_path / output)
         return ExactDeduplicationWorkflow(
-            path, str(tmp_path / "in"), "jsonl", perform_removal=True, show_progress=False
+            path, str(tmp_path / "in"), "jsonl", BLOCKSIZE, perform_removal=True, show_progress=False
         )
 
     workflow("whole").run(quiet())
@@ -157,7 +160,7 @@ def test_a_run_that_is_killed_leaves_nothing_half_written(tmp_path: Path) -> Non
         from penstock.dedup.fuzzy import FuzzyDeduplicationWorkflow
         from penstock.dedup.verify import CompareCandidates
         CompareCandidates._removed = lambda *_: os._exit(9)
-        FuzzyDeduplicationWorkflow(r"{tmp_path}/cache", r"{tmp_path}/out", r"{tmp_path}/in", "jsonl",
+        FuzzyDeduplicationWorkflow(r"{tmp_path}/cache", r"{tmp_path}/out", r"{tmp_path}/in", "jsonl", "{BLOCKSIZE}",
                                    perform_removal=True, show_progress=False).run(InlineExecutor(show_progress=False))
     """
     killed = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=False)

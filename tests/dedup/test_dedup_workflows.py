@@ -106,9 +106,9 @@ def test_compressed_files_are_read_and_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize("make", [exact, fuzzy])
 def test_the_result_is_the_same_to_the_bit_whatever_runs_it(tmp_path: Path, make: Callable[..., Any]) -> None:
     write_corpus(tmp_path)
-    make(tmp_path, "one").run(quiet())
-    make(tmp_path, "two").run(StreamingExecutor(show_progress=False, cpus=2))
-    make(tmp_path, "three", memory_budget="40KB").run(quiet())
+    make(tmp_path, "one", input_blocksize="3KB").run(quiet())
+    make(tmp_path, "two", input_blocksize="3KB").run(StreamingExecutor(show_progress=False, cpus=2))
+    make(tmp_path, "three", input_blocksize="3KB", memory_budget="40KB").run(quiet())
     one = contents(tmp_path / "one")
     assert len(one) >= 3
     assert contents(tmp_path / "two") == one
@@ -120,8 +120,8 @@ def test_the_result_is_the_same_to_the_bit_whatever_runs_it(tmp_path: Path, make
 @pytest.mark.parametrize("make", [exact, fuzzy])
 def test_the_result_is_the_same_to_the_bit_on_a_cluster(tmp_path: Path, make: Callable[..., Any]) -> None:
     write_corpus(tmp_path)
-    make(tmp_path, "one").run(quiet())
-    make(tmp_path, "two").run(StreamingExecutor(show_progress=False, backend="ray"))
+    make(tmp_path, "one", input_blocksize="3KB").run(quiet())
+    make(tmp_path, "two", input_blocksize="3KB").run(StreamingExecutor(show_progress=False, backend="ray"))
     assert contents(tmp_path / "two") == contents(tmp_path / "one")
 
 
@@ -237,6 +237,18 @@ def test_a_line_that_cannot_be_read_is_set_aside_and_said_once(tmp_path: Path) -
     assert ids(tmp_path / "out/deduplicated") == KEPT_FUZZY
     letters = (tmp_path / "out/deduplicated/_penstock/dead_letters.jsonl").read_text().splitlines()
     assert [json.loads(letter)["position"] for letter in letters] == [11]
+
+
+def test_small_files_are_looked_at_together_and_written_one_by_one(tmp_path: Path) -> None:
+    for number, document in enumerate([*ORIGINALS, *COPIES, *EDITED]):
+        write_jsonl(tmp_path / f"in/{number:02d}.jsonl", [document])
+    executor = quiet()
+    fuzzy(tmp_path).run(executor)
+    assert executor.last_summary is not None
+    tasks = {counters.stage: counters.tasks for counters in executor.last_summary.counters}
+    assert (tasks["sign_texts"], tasks["gather_texts"], tasks["remove_duplicates"]) == (1, 1, 19)
+    assert ids(tmp_path / "out/deduplicated") == KEPT_FUZZY
+    assert len(list((tmp_path / "out/deduplicated").glob("*.jsonl"))) == len(KEPT_FUZZY)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def write_what_stays(
     """
     # Its own folder: what an earlier run with other parameters left there must not be taken for this one's.
     target = writer(filetype, f"{output_path}/deduplicated", write_kwargs=write_kwargs, mode="overwrite")
-    return [*source.again(name, at_once=True), decide, target]
+    return [*source.again(name, at_once=True, is_written_again=True), decide, target]
 
 
 def run_to_end(

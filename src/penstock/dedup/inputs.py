@@ -32,6 +32,8 @@ _UNPACKED = {".gz": 4, ".zst": 4, ".bz2": 5, ".xz": 5}
 # To tell about how many documents there are, so many files are looked into, so far.
 _FILES_LOOKED_INTO = 16
 _BYTES_LOOKED_AT = 1 << 18
+# What is made of small files on the way is written for so many bytes of them together, not for each.
+_TOGETHER_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -73,8 +75,13 @@ class Input:
             raise ValueError(f"{workflow}: input_path is missing: files or folders to read.")
         return self
 
-    def stages(self, fields: Sequence[str] | None = None) -> tuple[FilePartitioningStage, Stage]:
-        """Return the stage that lists and the stage that reads."""
+    def stages(
+        self, fields: Sequence[str] | None = None, *, is_written_again: bool = False
+    ) -> tuple[FilePartitioningStage, Stage]:
+        """Return the stage that lists and the stage that reads.
+
+        What is written again is read file by file, unless the user said otherwise: each becomes a file of its own.
+        """
         assert self.input_path is not None
         reader = _READERS[self.filetype](
             list(self.input_path) if not isinstance(self.input_path, str) else self.input_path,
@@ -91,11 +98,15 @@ class Input:
         if self.memory_budget is not None:
             budget, workers = memory_and_workers(self.memory_budget)
             partitioning.memory_per_worker = budget / workers
+        if not is_written_again:
+            partitioning.together_bytes = _TOGETHER_BYTES
         return partitioning, reading
 
-    def again(self, name: str, fields: Sequence[str] | None = None, *, at_once: bool = False) -> tuple[Again, Stage]:
+    def again(
+        self, name: str, fields: Sequence[str] | None = None, *, at_once: bool = False, is_written_again: bool = False
+    ) -> tuple[Again, Stage]:
         """Return the stages for another pass, which begins when all before it is done (``at_once``: one task)."""
-        listing, reading = self.stages(fields)
+        listing, reading = self.stages(fields, is_written_again=is_written_again)
         reading = reading.with_(name=f"{name}_documents")
         reading.is_repetition = True
         return (AgainAtOnce if at_once else Again)(name, listing), reading

@@ -86,7 +86,7 @@ class TextDuplicatesRemovalWorkflow(WorkflowBase):
         removed = f"{place.folder}/removed.npy"
         first_tasks = initial_tasks[: self.input_task_limit] if initial_tasks is not None else None
         source = self.input.or_tasks(first_tasks, type(self).__name__)
-        listing, reading = source.stages(self.input_fields)
+        listing, reading = source.stages(self.input_fields, is_written_again=True)
         ids = self._ids()
         save_array(removed, ids)
         remove: RemoveDocuments | RemoveByColumn

@@ -63,6 +63,8 @@ class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
         self.cut = cut
         # A bound of one's own on what a worker may hold, whatever the machine has.
         self.memory_per_worker = inf
+        # Up to how many bytes of small files are read together where the user did not say; None: each is a task.
+        self.together_bytes: int | None = None
         self._default_blocksize = DEFAULT_BLOCKSIZE
 
     def process(self, task: EmptyTask) -> list[FileGroupTask]:
@@ -95,7 +97,8 @@ class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
     def partition_files(self, files: Sequence[SizedFile]) -> list[list[SizedFile]]:
         """Return the groups, of which ``limit`` keeps the first."""
         parts = [part for file in files for part in self._parts(file)]
-        return list(group_files(parts, self.files_per_partition, self.blocksize))[: self.limit]
+        blocksize = self.blocksize if self.files_per_partition or self.blocksize else self.together_bytes
+        return list(group_files(parts, self.files_per_partition, blocksize))[: self.limit]
 
     def fit_to(self, memory_per_worker: float, memory_budget: int | None = None) -> None:
         """Choose the block size, where the user did not, so that what a worker holds of it fits.
