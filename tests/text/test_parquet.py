@@ -2,9 +2,12 @@
 
 import datetime
 import json
+import subprocess
+import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -83,11 +86,39 @@ def test_files_with_other_columns_are_read_together(tmp_path: Path) -> None:
     assert batch.data.to_pylist() == [{"x": 1, "y": "p", "z": None}, {"x": None, "y": "q", "z": 2.5}]
 
 
-def test_files_whose_columns_differ_in_type_say_so(tmp_path: Path) -> None:
-    for name, values in (("a", [1]), ("b", ["one"])):
+def test_files_whose_columns_differ_in_type_are_read_one_after_the_other(tmp_path: Path) -> None:
+    for name, values in (("a", [1]), ("b", [2]), ("c", ["one"]), ("d", [None]), ("e", [1.5])):
         pq.write_table(pa.table({"x": values}), tmp_path / f"{name}.parquet")
-    with pytest.raises(InputError, match=r"columns differ in type.*files_per_partition=1"):
-        run_stage(ParquetReaderStage(), FileGroupTask("d", [str(tmp_path / f"{name}.parquet") for name in "ab"]))
+    read = run_stage(ParquetReaderStage(), FileGroupTask("d", [f"{tmp_path}/{name}.parquet" for name in "abcde"]))
+    batches = [cast("DocumentBatch", batch) for batch in read]
+    assert [batch.column("x").to_pylist() for batch in batches] == [[1, 2], ["one", None], [1.5]]
+    assert np.concatenate([batch.source_rows for batch in batches if batch.source_rows is not None]).tolist() == [
+        *range(5)
+    ]
+
+
+def test_a_group_may_have_more_files_than_a_process_may_open(tmp_path: Path) -> None:
+    for number in range(60):
+        pq.write_table(pa.table({"x": [number]}), tmp_path / f"{number:02}.parquet")
+    script = f"""
+import resource
+from penstock import InlineExecutor, Pipeline
+from penstock.text import ParquetReader
+resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
+[batch] = Pipeline("p", stages=[ParquetReader(r"{tmp_path}", blocksize="64MB")]).run(InlineExecutor(show_progress=False))
+print(batch.num_items)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "60", done.stderr
+
+
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view()])
+def test_views_are_read_as_plain_texts(tmp_path: Path, kind: pa.DataType) -> None:
+    values = ["a", None, "a text that is too long to lie within its view"]
+    pq.write_table(pa.table({"x": pa.array(values, kind)}), tmp_path / "a.parquet")
+    [batch] = run_stage(ParquetReaderStage(), FileGroupTask("d", [f"{tmp_path}/a.parquet"]))
+    chosen = cast("DocumentBatch", batch).select([2, 1]).column("x")
+    assert chosen.cast(pa.string()).to_pylist() == [values[2], None]
 
 
 def test_only_the_fields_asked_for_are_read(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from itertools import accumulate, groupby
 from pathlib import Path
 from typing import IO, Any, ClassVar, NamedTuple
@@ -17,6 +17,7 @@ from penstock.core.files import FileGroupTask
 from penstock.core.json_column import agree_on_json
 from penstock.errors import InputError, MissingColumnError
 from penstock.storage.filesystem import filesystem_of, is_local, open_stored, reading
+from penstock.text.io.arrow_types import unified, without_views
 from penstock.text.io.reader import DocumentReader, DocumentReaderStage, Piece, places
 from penstock.text.io.writer import DocumentWriter
 
@@ -41,6 +42,14 @@ class _Rows(NamedTuple):
     batch: pa.RecordBatch
 
 
+class _Look(NamedTuple):
+    """What is known of a file before it is read: the row groups that are meant, and their size when decompressed."""
+
+    metadata: Any
+    groups: list[int]
+    size: int
+
+
 class ParquetReaderStage(DocumentReaderStage):
     """Reads a group of Parquet files, or some row groups of one."""
 
@@ -60,54 +69,57 @@ class ParquetReaderStage(DocumentReaderStage):
 
     def read_pieces(self, task: FileGroupTask, blocksize: int) -> Iterator[Piece]:
         """Read the rows of a task: in one piece if that fits into a block, otherwise in several."""
-        with ExitStack() as stack:
-            files = [self._open(path, stack) for path in task.data]
-            part = task.reader_config.get("part")
-            groups = [list(range(*(part or (0, file.num_row_groups)))) for file in files]
-            sizes = [_bytes_of(file, chosen, self.fields) for file, chosen in zip(files, groups, strict=True)]
-            in_one = sum(sizes) <= blocksize
-            # Where many rows share a value, what is read is larger than its file says; a little more is no matter.
-            limit = 2 * blocksize if in_one else blocksize
-            held: list[_Rows] = []
-            held_bytes, is_last = 0, True
-            for rows in self._rows(task, files, groups, sizes, blocksize):
-                is_other_file = bool(held) and held[-1].file != rows.file and not in_one
-                if held and (held_bytes + rows.batch.nbytes > limit or is_other_file):
-                    held_bytes, is_last = 0, False
-                    yield _piece(task, held, is_last)
-                held.append(rows)
-                held_bytes += rows.batch.nbytes
-            if held:
-                yield _piece(task, held, is_last)
+        looks = [self._look(path, task.reader_config.get("part")) for path in task.data]
+        in_one = sum(look.size for look in looks) <= blocksize
+        # Where many rows share a value, what is read is larger than its file says; a little more is no matter.
+        limit = 2 * blocksize if in_one else blocksize
+        held: list[_Rows] = []
+        held_bytes, is_last = 0, True
+        schema: pa.Schema | None = None
+        for rows in self._rows(task, looks, blocksize):
+            if not held or held[-1].file != rows.file:
+                schema = unified(schema, rows.batch.schema) if held and in_one else None
+            if held and (held_bytes + rows.batch.nbytes > limit or schema is None):
+                held_bytes, is_last = 0, False
+                yield _piece(held, is_last)
+            schema = schema or rows.batch.schema
+            held.append(rows)
+            held_bytes += rows.batch.nbytes
+        if held:
+            yield _piece(held, is_last)
 
-    def _rows(
-        self, task: FileGroupTask, files: list[Any], groups: list[list[int]], sizes: list[int], blocksize: int
-    ) -> Iterator[_Rows]:
+    def _look(self, path: str, part: tuple[int, int] | None) -> _Look:
+        """Look at what a file holds, without keeping it open: there may be thousands in a task."""
+        with self._opened(path) as file:
+            for field, parameter in [*((field, None) for field in self.fields or ()), (self.text_field, "text_field")]:
+                if field is not None and field not in file.schema_arrow.names:
+                    raise MissingColumnError(self.name, field, file.schema_arrow.names, parameter)
+            groups = list(range(*(part or (0, file.num_row_groups))))
+            return _Look(file.metadata, groups, _bytes_of(file, groups, self.fields))
+
+    def _rows(self, task: FileGroupTask, looks: list[_Look], blocksize: int) -> Iterator[_Rows]:
         """Read the files of a task one after the other, in small batches: their size is known once they are read."""
-        for number, (path, file, chosen, size) in enumerate(zip(task.data, files, groups, sizes, strict=True)):
-            where, given = _rows_of(file, chosen), 0
-            fitting = len(where) * blocksize // (_BATCHES_PER_BLOCK * max(size, 1))
-            batches = file.iter_batches(
-                batch_size=max(1, min(fitting, _LARGEST_BATCH)), row_groups=chosen, **self._read_options()
-            )
-            with _naming(path):
-                for batch in batches:
+        for number, (path, (metadata, groups, size)) in enumerate(zip(task.data, looks, strict=True)):
+            with self._opened(path, metadata) as file, _naming(path):
+                where, given = _rows_of(file, groups), 0
+                fitting = len(where) * blocksize // (_BATCHES_PER_BLOCK * max(size, 1))
+                for batch in file.iter_batches(
+                    batch_size=max(1, min(fitting, _LARGEST_BATCH)), row_groups=groups, **self._read_options()
+                ):
                     if batch.num_rows:
-                        yield _Rows(number, where[given : given + batch.num_rows], batch)
+                        yield _Rows(number, where[given : given + batch.num_rows], without_views(batch))
                         given += batch.num_rows
 
-    def _open(self, path: str, stack: ExitStack) -> Any:  # noqa: ANN401 - pyarrow has no types
+    @contextmanager
+    def _opened(self, path: str, metadata: Any = None) -> Iterator[Any]:  # noqa: ANN401 - pyarrow has no types
         import pyarrow.parquet as pq
 
-        stream = stack.enter_context(_stored(path, self.storage_options))
         options = {key: self.read_kwargs[key] for key in _FILE_OPTIONS if key in self.read_kwargs}
-        with _naming(path):
-            # Without pre_buffer: it would fetch every row group before the first is asked for.
-            file = pq.ParquetFile(stream, **{"pre_buffer": False, **options})
-        for field, parameter in [*((field, None) for field in self.fields or ()), (self.text_field, "text_field")]:
-            if field is not None and field not in file.schema_arrow.names:
-                raise MissingColumnError(self.name, field, file.schema_arrow.names, parameter)
-        return file
+        with _stored(path, self.storage_options) as stream:
+            with _naming(path):
+                # Without pre_buffer: it would fetch every row group before the first is asked for.
+                file = pq.ParquetFile(stream, metadata=metadata, **{"pre_buffer": False, **options})
+            yield file
 
     def _read_options(self) -> dict[str, Any]:
         other = {
@@ -128,26 +140,16 @@ def _stored(path: str, storage_options: dict[str, Any] | None) -> Iterator[Any]:
         yield file
 
 
-def _piece(task: FileGroupTask, held: list[_Rows], is_last: bool) -> Piece:
+def _piece(held: list[_Rows], is_last: bool) -> Piece:
     """Put rows together and let go of them: nobody here may hold a block that has been given out."""
     where = np.concatenate([places(rows.file, rows.numbers) for rows in held])
-    piece = Piece(_together(task, held), where, is_last)
-    held.clear()
-    return piece
-
-
-def _together(task: FileGroupTask, held: list[_Rows]) -> pa.Table:
     tables = [
         pa.Table.from_batches([rows.batch for rows in of_file])
         for _, of_file in groupby(held, key=lambda rows: rows.file)
     ]
-    try:
-        return pa.concat_tables(agree_on_json(tables), promote_options="default")
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise InputError(
-            f"{', '.join(task.data[:3])}: read together, but their columns differ in type: {error}. "
-            "Read them one by one (files_per_partition=1), or name the fields you need."
-        ) from error
+    piece = Piece(pa.concat_tables(agree_on_json(tables), promote_options="default"), where, is_last)
+    held.clear()
+    return piece
 
 
 class _naming:  # noqa: N801 - reads as a word in a with statement
