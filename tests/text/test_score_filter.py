@@ -414,6 +414,18 @@ def test_a_filter_looks_at_what_is_known() -> None:
     assert Filter(WordCountFilter(), "words").name == "word_count"
 
 
+def test_a_filter_of_values_gets_them_as_they_are_also_where_they_are_of_several_kinds() -> None:
+    rows = parse_rows(b'{"tags": ["a", "b"]}\n{"tags": "a"}\n{"tags": 1}\n{"tags": null}\n{"id": 1}')
+    seen: list[Any] = []
+
+    def look(value: Any) -> bool:
+        seen.append(value)
+        return True
+
+    run_stage(Filter(look, "tags"), DocumentBatch("d", rows))
+    assert seen == [["a", "b"], "a", 1, None, None]
+
+
 def test_a_filter_on_a_column_tells_the_ledger() -> None:
     _, [verdicts] = with_ledger(Filter(WordCountFilter(), "words"), make_batch(["x"] * 2, words=[5, 60]))
     assert verdicts.name == "word_count"

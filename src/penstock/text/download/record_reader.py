@@ -20,6 +20,7 @@ from penstock.text.download.http import FIRST_WAIT_S, Refused, TryAgain, get, wa
 from penstock.text.extract.http_message import parse_response
 from penstock.text.extract.outcome import Damaged
 from penstock.text.extract.warc import read_warc
+from penstock.text.text_column import values_of
 
 
 class CommonCrawlWARCReader(ProcessingStage[DocumentBatch, DocumentBatch]):
@@ -73,7 +74,7 @@ class CommonCrawlWARCReader(ProcessingStage[DocumentBatch, DocumentBatch]):
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
         """Return the documents with their pages."""
-        columns = [task.column(name).to_pylist() for name in self.inputs()[1]]
+        columns = [values_of(task, name) for name in self.inputs()[1]]
         places = list(zip(*columns, strict=True))
         with ThreadPoolExecutor(max(1, self.max_workers)) as threads:
             pages = list(threads.map(self._page_or_reason, places))

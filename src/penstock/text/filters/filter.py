@@ -14,6 +14,7 @@ from penstock.core.verdicts import Verdicts
 from penstock.errors import StageError
 from penstock.text.filters.document_filter import DocumentFilter
 from penstock.text.filters.rule_stage import as_list, numbers, one_each
+from penstock.text.text_column import values_of
 
 KeepFunction = Callable[[Any], bool]
 
@@ -55,7 +56,7 @@ class Filter(ProcessingStage[DocumentBatch, DocumentBatch]):
     def process(self, task: DocumentBatch) -> DocumentBatch:
         """Return the documents that pass; possibly none of them."""
         for given, field, flip in zip(self.filters, self.fields, self.inverted, strict=True):
-            values = task.column(field).to_pylist()
+            values = values_of(task, field)
             kept = self._verdicts(given, values) != flip
             if self._keeps_ledger and task.source_rows is not None:
                 parameters = given.parameters() if isinstance(given, DocumentFilter) else {}

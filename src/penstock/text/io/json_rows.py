@@ -107,10 +107,10 @@ class JsonRows(LazyRows):
 
     def with_columns(self, columns: Mapping[str, pa.Array | pa.ChunkedArray]) -> JsonRows:
         """Return the same rows with some columns beside them."""
-        added = {name: Beside(pa.field(name, values.type), _chunked(values)) for name, values in columns.items()}
-        for name, column in added.items():
-            if len(column.values) != len(self):
-                raise ValueError(f"column '{name}' has {len(column.values)} values for {len(self)} documents")
+        for name, values in columns.items():
+            if len(values) != len(self):
+                raise ValueError(f"column '{name}' has {len(values)} values for {len(self)} documents")
+        added = {name: self._beside(name, _chunked(values)) for name, values in columns.items()}
         order = None if self.order is None else tuple(dict.fromkeys([*self.order, *added]))
         return replace(self, beside={**self.beside, **added}, order=order, _made={})
 
@@ -160,6 +160,17 @@ class JsonRows(LazyRows):
     def places(self) -> Iterator[tuple[int, int]]:
         """Return where each line begins and ends."""
         return self._lines.places()
+
+    def _beside(self, name: str, values: pa.ChunkedArray) -> Beside:
+        """Return a column to lie beside the lines; where it says what they say, they are left to say it."""
+        new = pa.field(name, values.type)
+        if name not in self.line_names:
+            return Beside(new, values)
+        in_line = same_values(*self._column(name), new, values)
+        if name in self.beside:
+            before = self.beside[name].as_in_line
+            in_line = in_line & before if before is not None else np.zeros(len(self), np.bool_)
+        return Beside(new, values, in_line if in_line.any() else None)
 
     def _column(self, name: str) -> tuple[pa.Field, pa.ChunkedArray]:
         if name in self.beside:
