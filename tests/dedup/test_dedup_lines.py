@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,19 @@ def test_paragraphs_are_cut_as_wholes(tmp_path: Path) -> None:
     assert texts[0] == f"Own text of number 0.\n\n{notice}\n\n\nAn end, number 0, that is."
     assert texts[1] == "Own text of number 1.\n\n\nAn end, number 1, that is."
     assert removed_rows(tmp_path / "out/CutParagraphs")[0]["passage"] == notice
+
+
+@pytest.mark.parametrize("odd", ['{"id": 8,  "text": "caf\\u00e9"}', '{"id": 8}', '{"id": 8, "text": null}'])
+@pytest.mark.parametrize("more", [[], ['{"id": 9, "text": 12}', '{"id": 10, "text": ["a"]}']])
+def test_a_document_that_nothing_is_cut_out_of_stays_as_it_was(tmp_path: Path, odd: str, more: list[str]) -> None:
+    own, notice = "A line of its own, number {}.", "A notice that all of the documents have."
+    (tmp_path / "in").mkdir()
+    usual = [json.dumps({"id": n, "text": f"{own.format(n)}\n{notice}"}) for n in range(3)]
+    (tmp_path / "in/a.jsonl").write_text("\n".join([*usual, odd, *more]) + "\n")
+    lines(tmp_path, max_documents=1).run(quiet())
+    [written] = (tmp_path / "out/deduplicated").glob("*.jsonl")
+    cut = [json.dumps({"id": n, "text": own.format(n)}) for n in (1, 2)]
+    assert written.read_text().splitlines() == [usual[0], *cut, odd, *more]
 
 
 def test_the_result_is_the_same_whatever_runs_it(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from penstock.dedup.components import PAIR_RECORD, ConnectCandidates
 from penstock.dedup.evidence import Texts
 from penstock.dedup.exact import EXACT_RECORD, exact_duplicates, partition_of
 from penstock.dedup.keep import KeepPolicy, parse_keep
-from penstock.dedup.normalise import texts_of
+from penstock.dedup.normalise import normalised
 from penstock.dedup.outcome import with_exact
 from penstock.dedup.phases import Phase
 from penstock.dedup.places import FileTable
@@ -29,6 +30,7 @@ from penstock.dedup.removal import is_among
 from penstock.dedup.removed import Removed, measured, read_removed, write_removed
 from penstock.dedup.shuffle import read_records, read_tables, write_records, write_tables
 from penstock.dedup.signing import BAND_RECORD, Banding, Seen
+from penstock.dedup.texts import texts_of
 from penstock.dedup.verify import CompareCandidates
 from penstock.dedup.workplace import Workplace
 from penstock.errors import InputError, MissingColumnError, StageError
@@ -124,13 +126,13 @@ def test_moved_files_of_one_name_are_not_mistaken_for_each_other(tmp_path: Path)
 def ranks(policy: KeepPolicy, texts: list[str | None], **columns: list[Any]) -> list[float]:
     batch = DocumentBatch("d", pa.table({"text": texts, **columns}), _metadata={"source_files": ["web/a", "wiki/b"]})
     batch.source_rows = np.array([(number % 2) << PLACE_BITS for number in range(len(texts))], dtype=np.int64)
-    return [float(rank) for rank in policy.ranks(batch, batch.column("text"))]
+    return [float(rank) for rank in policy.ranks(batch, texts_of(batch, "text"))]
 
 
 def test_policies_rank_the_document_that_stays_lowest() -> None:
     assert ranks(parse_keep("first"), ["a", "bb"]) == [0, 0]
     assert ranks(parse_keep("longest"), ["a", "bb", None]) == [-1, -2, 0]
-    assert ranks(parse_keep("best:score"), ["a", "b", "c"], score=[1, None, 3]) == [-1, float("inf"), -3]
+    assert ranks(parse_keep("best:score"), ["a", "b", "c"], score=[1.0, None, math.nan]) == [-1, math.inf, math.inf]
     assert ranks(parse_keep(["wiki/", "web/"]), ["a", "b", "c"]) == [1, 0, 1]
 
 
@@ -146,8 +148,7 @@ def test_a_policy_that_is_none_or_names_no_column_is_refused() -> None:
 )
 def test_texts_that_differ_in_form_only_are_one_text_if_asked(one: str, other: str) -> None:
     texts = pa.chunked_array([[one, other]])
-    assert len(set(texts_of(texts, normalise=True).to_pylist())) == 1
-    assert len(set(texts_of(texts, normalise=False).to_pylist())) == 2
+    assert len(set(normalised(texts).to_pylist())) == 1
 
 
 # -- exact -----------------------------------------------------------------------------------------------------

@@ -251,6 +251,29 @@ def test_small_files_are_looked_at_together_and_written_one_by_one(tmp_path: Pat
     assert len(list((tmp_path / "out/deduplicated").glob("*.jsonl"))) == len(KEPT_FUZZY)
 
 
+def test_a_value_that_is_no_text_changes_nothing_about_the_texts_read_with_it(tmp_path: Path) -> None:
+    odd: list[dict[str, Any]] = [
+        {"id": "n1", "text": 5},
+        {"id": "n2", "text": ["a", "list"]},
+        {"id": "n3", "text": 5},
+        {"id": "n4"},
+    ]
+    write_jsonl(tmp_path / "in/a.jsonl", [*ORIGINALS, *odd])
+    write_jsonl(tmp_path / "in/b.jsonl", [*COPIES, *EDITED, {"id": "n5", "text": ""}])
+    tables = []
+    for output, blocksize in (("alone", 100), ("one", "1KB"), ("together", "1MB")):
+        fuzzy(tmp_path, output, input_blocksize=blocksize).run(quiet())
+        tables.append(contents(tmp_path / output, ["*DuplicateIds/*"]))
+        assert ids(tmp_path / output / "deduplicated") == sorted([*KEPT_FUZZY, "n1", "n2", "n4"])
+    assert tables[0] == tables[1] == tables[2]
+
+
+def test_a_column_that_holds_no_texts_at_all_is_named(tmp_path: Path) -> None:
+    write_parquet(tmp_path / "in/a.parquet", [{"text": ["a", "list"]}])
+    with pytest.raises(InputError, match=r"column 'text' holds list.*, not text"):
+        exact(tmp_path, input_filetype="parquet").run(quiet())
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -361,6 +384,13 @@ def test_removal_by_a_column_of_ids(tmp_path: Path, numbers: bool) -> None:
     write_parquet(tmp_path / "out/gone/b.parquet", [{"id": names[1]}])
     removal(tmp_path, "gone", id_field="id").run(quiet())
     assert ids(tmp_path / "clean") == sorted([names[0], names[2], names[4]])
+
+
+def test_removal_by_ids_some_of_which_are_numbers(tmp_path: Path) -> None:
+    write_jsonl(tmp_path / "in/a.jsonl", [{"id": name, "text": "x"} for name in ("08", 9, "10", "x", None)])
+    write_parquet(tmp_path / "out/gone/a.parquet", [{"id": "9"}, {"id": "10"}])
+    removal(tmp_path, "gone", id_field="id").run(quiet())
+    assert [document["id"] for document in read_documents(tmp_path / "clean")] == ["08", "x", None]
 
 
 def test_removal_takes_what_scripts_say(tmp_path: Path) -> None:

@@ -12,11 +12,12 @@ from penstock.core.documents import DocumentBatch
 from penstock.core.files import FileGroupTask
 from penstock.core.stage import ProcessingStage, Spec
 from penstock.dedup.keep import KeepPolicy
-from penstock.dedup.normalise import texts_of
+from penstock.dedup.normalise import normalised
 from penstock.dedup.phases import exists, file_name, files_of
 from penstock.dedup.places import FileTable
 from penstock.dedup.removed import Removed, measured, write_removed
 from penstock.dedup.shuffle import Records, read_records, read_span, write_records
+from penstock.dedup.texts import texts_of
 from penstock.dedup.urls import normalised_urls
 from penstock.kernels.text_hash import text_hashes
 
@@ -56,10 +57,15 @@ class HashTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
         """Hash the texts of a batch."""
         name = f"{file_name([task])}.run"
         path = f"{self.folder}/{name}"
-        column, documents = task.column(self.text_field), self.table.ids(task)
+        documents = self.table.ids(task)
         if not exists(path):
-            texts = normalised_urls(column) if self.urls else texts_of(column, normalise=self.normalize_text)
-            records = exact_records(text_hashes(texts), self.keep.ranks(task, column), documents)
+            texts = texts_of(task, self.text_field)
+            ranks = self.keep.ranks(task, texts)
+            if self.urls:
+                texts = normalised_urls(texts)
+            elif self.normalize_text:
+                texts = normalised(texts)
+            records = exact_records(text_hashes(texts), ranks, documents)
             if self.urls:
                 records = records[pc.not_equal(texts, "").to_numpy()]
             write_records(path, records, partition_of(records["high"], self.partitions), self.partitions)

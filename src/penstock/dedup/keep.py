@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from penstock.core.documents import DocumentBatch
 from penstock.core.files import PLACE_BITS
 from penstock.errors import MissingColumnError
+from penstock.text.text_column import text_column
 
 Ranks = npt.NDArray[np.float64]
 
@@ -29,13 +30,17 @@ class KeepPolicy:
     def ranks(self, batch: DocumentBatch, texts: pa.ChunkedArray) -> Ranks:
         """Return the rank of every document."""
         if self.rule == "longest":
-            lengths: Ranks = pc.fill_null(pc.binary_length(texts), 0).to_numpy().astype(np.float64)
+            lengths: Ranks = pc.binary_length(texts).to_numpy().astype(np.float64)
             return -lengths
         if self.rule == "best":
             if self.column not in batch.get_columns():
                 raise MissingColumnError("keep", self.column, batch.get_columns(), "keep")
-            values: Ranks = pc.fill_null(batch.column(self.column).cast(pa.float64()), float("-inf")).to_numpy()
-            return -values
+            column = batch.column(self.column)
+            if batch.holds_json(self.column):
+                column = pa.chunked_array([text_column(batch, self.column)])
+            values = pc.fill_null(column.cast(pa.float64()), float("-inf")).to_numpy()
+            # Nothing is worse than no number.
+            return np.where(np.isnan(values), np.inf, -values)
         if self.rule == "source":
             assert batch.source_rows is not None
             by_file: Ranks = np.array([self._trust(path) for path in batch._metadata["source_files"]], dtype=np.float64)

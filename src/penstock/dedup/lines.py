@@ -21,6 +21,7 @@ from penstock.dedup.phases import LISTING, exists, file_name, files_of, listed
 from penstock.dedup.places import ID_FIELD, FileTable, Ids
 from penstock.dedup.removed import FILE_FIELD, KEPT_FIELD
 from penstock.dedup.shuffle import Records, read_records, write_records
+from penstock.dedup.texts import texts_of, with_texts
 from penstock.storage.atomic import atomic_write
 
 # A passage that too many documents have: its hash, in how many it is, and the one in which it stays.
@@ -60,11 +61,11 @@ class HashPassages(ProcessingStage[DocumentBatch, FileGroupTask]):
         path = f"{self.folder}/{file_name([task])}.run"
         documents = self.table.ids(task)
         if not exists(path):
-            column = task.column(self.text_field)
-            passages = passages_of(column, self.unit, self.shortest)
+            texts = texts_of(task, self.text_field)
+            passages = passages_of(texts, self.unit, self.shortest)
             chosen = passages.counts & passages.first_in_document()
             rows = passages.rows[chosen]
-            records = exact_records(passages.hashes[chosen], self.keep.ranks(task, column)[rows], documents[rows])
+            records = exact_records(passages.hashes[chosen], self.keep.ranks(task, texts)[rows], documents[rows])
             write_records(path, records, partition_of(records["high"], self.partitions), self.partitions)
         return FileGroupTask(task.dataset_name, [path], _metadata={"counts": self.table.counts(documents)})
 
@@ -145,8 +146,7 @@ class CutPassages(ProcessingStage[DocumentBatch, DocumentBatch]):
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
         """Cut."""
-        column = task.column(self.text_field)
-        passages = passages_of(column, self.unit, self.shortest)
+        passages = passages_of(texts_of(task, self.text_field), self.unit, self.shortest)
         documents, rows = self.table.ids(task), passages.rows
         found = self._look_up(passages)
         is_repeated = ~passages.first_in_document() & passages.counts & self.within
@@ -156,17 +156,13 @@ class CutPassages(ProcessingStage[DocumentBatch, DocumentBatch]):
             return task
         self._write_receipts(task, passages, cut, found, documents[rows])
         changed = np.unique(rows[cut])
-        texts = pc.replace_with_mask(
-            pc.fill_null(column.cast(pa.large_string()), "").combine_chunks(),
-            pa.array(np.isin(np.arange(len(documents)), changed)),
-            passages.joined(~cut, SEPARATORS[self.unit], changed),
-        )
+        texts = passages.joined(~cut, SEPARATORS[self.unit], changed)
         stays = np.ones(len(documents), dtype=np.bool_)
-        stays[changed] = pc.not_equal(pc.utf8_trim_whitespace(texts), "").to_numpy(zero_copy_only=False)[changed]
+        stays[changed] = pc.not_equal(pc.utf8_trim_whitespace(texts), "").to_numpy(zero_copy_only=False)
         if task.source_rows is not None:
             self.record(Verdicts(self.name, task.source_rows, stays))
         self._log_metric("passages_cut", float(cut.sum()))
-        return task.with_columns({self.text_field: texts}).select(np.flatnonzero(stays))
+        return with_texts(task, self.text_field, changed, texts).select(np.flatnonzero(stays))
 
     def _look_up(self, passages: Passages) -> Records:
         """Return for each passage what is known if it is common, or zeros."""

@@ -15,11 +15,3 @@ def normalised(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     composed = pc.utf8_normalize(texts.cast(pa.large_string()), form="NFC")
     spaced = pc.replace_substring_regex(pc.utf8_lower(composed), r"[\s\p{Z}]+", " ")
     return pc.utf8_trim_whitespace(spaced)
-
-
-def texts_of(column: pa.ChunkedArray, *, normalise: bool) -> pa.ChunkedArray:
-    """Return a text column to compare, null documents as empty ones."""
-    texts = column.cast(pa.large_string())
-    if texts.null_count:
-        texts = pc.fill_null(texts, "")
-    return normalised(texts) if normalise else texts

@@ -52,12 +52,11 @@ class Passages:
 def passages_of(texts: pa.ChunkedArray, unit: str, shortest: int) -> Passages:
     """Take documents apart.
 
-    >>> apart = passages_of(pa.chunked_array([["a title\\nsome line\\n", None]]), "line", 5)
+    >>> apart = passages_of(pa.chunked_array([["a title\\nsome line\\n", ""]]), "line", 5)
     >>> apart.texts.to_pylist(), apart.borders.tolist(), apart.counts.tolist()
     (['a title', 'some line', '', ''], [0, 3, 4], [True, True, False, False])
     """
-    whole = pc.fill_null(texts.cast(pa.large_string()), "").combine_chunks()
-    lists = pc.split_pattern(whole, SEPARATORS[unit])
+    lists = pc.split_pattern(texts.cast(pa.large_string()).combine_chunks(), SEPARATORS[unit])
     flat = lists.flatten()
     borders = np.concatenate([[0], np.cumsum(pc.list_value_length(lists).to_numpy(zero_copy_only=False))])
     trimmed = pc.utf8_trim_whitespace(flat)

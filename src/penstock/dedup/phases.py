@@ -155,13 +155,11 @@ def listed(manifest: str) -> dict[str, Any]:
 
 
 def _added_up(tasks: Sequence[Task[Any]]) -> dict[str, Any]:
-    """Add up what the tasks counted: documents per file, bytes of text."""
+    """Add up what the tasks counted: documents per file."""
     documents: Counter[str] = Counter()
-    text_bytes = 0
     for counts in (task._metadata.get("counts", {}) for task in tasks):
         documents.update({str(file): count for file, count in counts.get("documents", {}).items()})
-        text_bytes += counts.get("text_bytes", 0)
-    return {"documents": documents, "text_bytes": text_bytes}
+    return {"documents": documents}
 
 
 def file_name(tasks: Sequence[Task[Any]]) -> str:

@@ -16,6 +16,7 @@ from penstock.core.worker_info import WorkerMetadata
 from penstock.dedup.arrays import load_array
 from penstock.dedup.places import FileTable, Ids
 from penstock.errors import InputError
+from penstock.text.text_column import text_column
 
 
 class RemoveDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
@@ -80,7 +81,8 @@ class RemoveByColumn(ProcessingStage[DocumentBatch, DocumentBatch]):
         """Drop what is on the list."""
         if self._removed is None:
             self._removed = load_array(self.removed_list)
-        stays = ~is_among(self._ids(task.column(self.id_field), self._removed), self._removed)
+        ids = text_column(task, self.id_field) if task.holds_json(self.id_field) else task.column(self.id_field)
+        stays = ~is_among(self._ids(ids, self._removed), self._removed)
         if task.source_rows is not None:
             self.record(Verdicts(self.name, task.source_rows, stays))
         kept = task if stays.all() else task.select(np.flatnonzero(stays))
@@ -91,7 +93,7 @@ class RemoveByColumn(ProcessingStage[DocumentBatch, DocumentBatch]):
         left.source_rows = task.source_rows
         return left
 
-    def _ids(self, column: pa.ChunkedArray, removed: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _ids(self, column: pa.Array | pa.ChunkedArray, removed: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the ids, of the type those on the list have: "00123" is not 123."""
         are_numbers = removed.dtype.kind in "iu"
         if are_numbers != pa.types.is_integer(column.type) and len(removed):

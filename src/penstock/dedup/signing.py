@@ -18,10 +18,11 @@ from penstock.core.worker_info import WorkerMetadata
 from penstock.dedup.arrays import save_array
 from penstock.dedup.exact import exact_records, partition_of
 from penstock.dedup.keep import KeepPolicy
-from penstock.dedup.normalise import texts_of
+from penstock.dedup.normalise import normalised
 from penstock.dedup.phases import exists, file_name
 from penstock.dedup.places import FileTable
 from penstock.dedup.shuffle import write_records
+from penstock.dedup.texts import texts_of
 from penstock.kernels.text_hash import text_hashes
 
 if TYPE_CHECKING:
@@ -120,14 +121,15 @@ class SignTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
     def process(self, task: DocumentBatch) -> FileGroupTask:
         """Sign the texts of a batch."""
         name = f"{file_name([task])}.run"
-        column = task.column(self.text_field)
         documents = self.table.ids(task)
-        counts = {"text_bytes": int(column.nbytes), **self.table.counts(documents)}
+        counts = self.table.counts(documents)
         done = f"{self.folder}/exact/{name}"
         if not exists(done):
-            texts = texts_of(column, normalise=self.normalize_text)
+            texts = texts_of(task, self.text_field)
+            ranks = self.keep.ranks(task, texts)
+            if self.normalize_text:
+                texts = normalised(texts)
             hashes = text_hashes(texts)
-            ranks = self.keep.ranks(task, column)
             if self.with_signatures:
                 bands, has_bands = self._write_signatures(f"signatures/{name}", texts, ranks, documents)
             else:

@@ -36,4 +36,4 @@ def normalised_url(url: str) -> str:
 
 def normalised_urls(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column of addresses in one form; a document without one has an empty one."""
-    return pa.chunked_array([[normalised_url(url) if url else "" for url in column.to_pylist()]], pa.large_string())
+    return pa.chunked_array([[normalised_url(url) for url in column.to_pylist()]], pa.large_string())

@@ -18,12 +18,13 @@ from penstock.dedup.decision import Candidates, decide
 from penstock.dedup.estimate import gathered_record
 from penstock.dedup.evidence import HELD_BYTES, Evidence, Signatures, Texts, TextsWhereThereAre
 from penstock.dedup.keep import KeepPolicy
-from penstock.dedup.normalise import texts_of
+from penstock.dedup.normalise import normalised
 from penstock.dedup.phases import exists, file_name, files_of, listed
 from penstock.dedup.places import FileTable, Ids
 from penstock.dedup.removed import Removed, nothing_removed, write_removed
 from penstock.dedup.shuffle import Records, read_records, read_tables, write_tables
 from penstock.dedup.signing import Banding
+from penstock.dedup.texts import texts_of
 from penstock.kernels.shingles import Shingling
 
 
@@ -84,13 +85,13 @@ class GatherTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
         component, partition = component[order], partition[order]
         # Only their texts are taken out of their lines, and each is copied once.
         candidates = task.select(chosen[order])
-        column = candidates.column(self.text_field)
+        texts = texts_of(candidates, self.text_field)
         table = pa.table(
             {
                 "component": component,
-                "rank": self.keep.ranks(candidates, column),
+                "rank": self.keep.ranks(candidates, texts),
                 "document": ids[chosen[order]],
-                "text": texts_of(column, normalise=self.normalize_text),
+                "text": normalised(texts) if self.normalize_text else texts,
             }
         )
         borders = np.searchsorted(partition, np.arange(self.partitions + 1)).tolist()
