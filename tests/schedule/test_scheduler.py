@@ -207,6 +207,16 @@ def test_a_refused_task_costs_its_neighbours_nothing() -> None:
     assert not scheduler.items
 
 
+def test_what_nobody_is_to_blame_for_ends_the_run_and_gives_nothing_up() -> None:
+    scheduler = Scheduler([PoolSpec("p", batch_size=4, workers=1)], machine(), PLENTY)
+    worker, run = ready(scheduler, items=4, rows=10)
+    actions = scheduler.handle(1.0, BatchFailed(worker, run.batch, "the disk is full", stops_run=True))
+    assert scheduler.fatal == "the disk is full"
+    assert of(DeadLetter, actions) == of(RunBatch, actions) == []
+    assert len(of(StopWorker, actions)) == 1
+    assert scheduler.dead == 0
+
+
 def test_a_late_result_is_dropped_unless_somebody_has_given_it_since() -> None:
     scheduler = Scheduler([PoolSpec("a", workers=1, timeout_s=5.0), PoolSpec("b", workers=1)], machine(), PLENTY)
     starts = [action.worker for action in scheduler.begin(0.0, sources(1)) if isinstance(action, StartWorker)]

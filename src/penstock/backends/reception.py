@@ -68,10 +68,10 @@ class Reception:
                 return self._give(worker, batch, outputs)
             case Wants(batch, size):
                 return [CreditWanted(worker.id, batch, size)]
-            case Failed(batch, reason, counters):
+            case Failed(batch, reason, counters, stops_run):
                 self._books.count(worker.pool, counters)
                 del worker.orders[batch]
-                return [BatchFailed(worker.id, batch, reason)]
+                return [BatchFailed(worker.id, batch, reason, stops_run)]
 
     def dead_letter(self, letter: DeadLetter) -> None:
         """Write down rows that killed their worker."""

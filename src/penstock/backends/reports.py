@@ -40,6 +40,8 @@ class Failed(NamedTuple):
     batch: int
     reason: str
     counters: list[StageCounters]
+    # Whether any other batch would fare no better: there is no disk left to write to.
+    stops_run: bool = False
 
 
 Report = Wants | Gives | Done | Failed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from penstock.core.lineage import root_tasks
 from penstock.core.pipeline import Pipeline
 from penstock.core.sizes import parse_bytes
 from penstock.core.task import Task
-from penstock.errors import StageError, suggestion
+from penstock.errors import OutputError, StageError, suggestion
 from penstock.monitor.summary import RunSummary
 from penstock.runtime.opening import how_to_resume, open_run
 
@@ -121,7 +122,8 @@ class StreamingExecutor:
             raise
         try:
             run.run(root_tasks(initial_tasks), given=initial_tasks is not None)
-            opened.tidy()
+            if run.scheduler.fatal is None:
+                opened.tidy()
         except KeyboardInterrupt:
             print(how_to_resume(pipeline.name, run.books.settlement.sources_done, checkpoint_path), file=sys.stderr)
             if opened.output is not None:
@@ -132,7 +134,10 @@ class StreamingExecutor:
             self.peak_resident = run.peak_resident
             self.last_summary = run.summary()
             if opened.has_something_to_say:
-                opened.folder.write_summary(self.last_summary.to_dict())
+                is_over = run.scheduler.fatal is not None or sys.exc_info()[0] is not None
+                # What ended the run is what has to be said, not that nothing more can be written.
+                with suppress(OutputError) if is_over else nullcontext():
+                    opened.folder.write_summary(self.last_summary.to_dict())
         if self._terms.show_progress:
             self.last_summary.print()
         self._judge(run)

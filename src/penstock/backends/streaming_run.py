@@ -136,6 +136,7 @@ class StreamingRun:
             peak_bytes=scheduler.credits.peak,
             budget_bytes=scheduler.credits.budget,
             failed=self.books.failed or None,
+            stopped=scheduler.fatal,
         )
 
     def _put(self, backend: RunBackend, roots: list[Task[Any]], *, given: bool) -> list[Output]:

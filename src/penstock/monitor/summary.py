@@ -36,6 +36,8 @@ class RunSummary:
     budget_bytes: int | None = None
     # Items that failed in every attempt.
     failed: int | None = None
+    # Why the run ended before it was done; then nobody knows what became of the documents that were on their way.
+    stopped: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the totals as plain data."""
@@ -45,6 +47,7 @@ class RunSummary:
             "peak_bytes": self.peak_bytes,
             "budget_bytes": self.budget_bytes,
             "failed": self.failed,
+            "stopped": self.stopped,
         }
         return {
             "pipeline": self.pipeline,
@@ -94,7 +97,9 @@ class RunSummary:
         read = next((_documents_at_first(c) for c in self.counters if "documents" in (c.noun_in, c.noun_out)), None)
         dropped = {c.stage: c.dropped for c in self.counters if c.dropped and c.noun_in == "documents"}
         grew = any(c.noun_in == c.noun_out == "documents" and c.items_out > c.items_in for c in self.counters)
-        if read is not None and not grew:  # where stages make documents, "kept" would mean nothing
+        if self.stopped is not None:
+            lines.append(f"The run was stopped before it was done; {read or 0:,} documents had been read.")
+        elif read is not None and not grew:  # where stages make documents, "kept" would mean nothing
             by = "; ".join(f"{count:,} by {stage}" for stage, count in sorted(dropped.items(), key=lambda e: -e[1]))
             failed = sum(c.errors for c in self.counters if c.noun_in == "documents")
             kept = read - sum(dropped.values()) - failed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import pickle
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from penstock.core.stage import ProcessingStage
@@ -38,7 +39,11 @@ def _digest(tasks: Sequence[Task[Any]]) -> str:
 
 
 def _describe(value: Any) -> str:  # noqa: ANN401 - a parameter may be anything
-    """Describe a parameter by what it says, never by where it lies in memory."""
+    """Describe a parameter by what it says, never by where it lies in memory.
+
+    >>> _describe({"how": [str.upper, partial(round, ndigits=2)]})
+    "{'how': list(builtins.str.upper, partial(builtins.round, tuple(), {'ndigits': 2}))}"
+    """
     if value is None or isinstance(value, str | int | float | bool | bytes):
         return repr(value)
     if isinstance(value, dict):
@@ -46,7 +51,11 @@ def _describe(value: Any) -> str:  # noqa: ANN401 - a parameter may be anything
     if isinstance(value, list | tuple | set | frozenset):
         parts = [_describe(part) for part in value]
         return f"{type(value).__name__}({', '.join(sorted(parts) if isinstance(value, set | frozenset) else parts)})"
+    if isinstance(value, partial):
+        return f"partial({_describe(value.func)}, {_describe(value.args)}, {_describe(value.keywords)})"
     if callable(value) and hasattr(value, "__qualname__"):
-        return f"{value.__module__}.{value.__qualname__}"
+        # A method of a built-in type knows its type, not its module.
+        owner = value if hasattr(value, "__module__") else getattr(value, "__objclass__", type(value))
+        return f"{owner.__module__}.{value.__qualname__}"
     state = {key: part for key, part in getattr(value, "__dict__", {}).items() if not key.startswith("__")}
     return f"{type(value).__qualname__}({_describe(state)})" if state else type(value).__qualname__

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import copy
+import errno
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.core.task import Task
-from penstock.errors import MissingColumnError, PenstockError
+from penstock.errors import MissingColumnError, OutputError, PenstockError
 from penstock.runtime.selection import apply_selection, count_rows
 from penstock.schedule.recovery import Recovery
 
 # More bad rows than that, or these many tries without a single good one, and it is the stage that is broken.
 _MAX_BAD_ROWS = 100
 _MAX_FAILURES_IN_A_ROW = 24
+# No disk is left to write to, whoever tries; and where output cannot be written, nothing else can be written there.
+_NO_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
+_NO_OUTPUT = _NO_DISK | {errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST}
 
 # An iterator is given on as it is: what it raises comes later, and is the business of whoever asks it for the next.
 Outputs = list[Task[Any]] | Iterator[Task[Any]]
@@ -45,10 +49,25 @@ def call_with_care(call: Call, tasks: Sequence[Task[Any]], max_attempts: int) ->
         except Exception as trouble:
             error = trouble
     assert error is not None
+    if stops_everybody(error):
+        raise error
     rows = count_rows(tasks)
     if rows == 1:
         return Isolated(bad_rows=[0], error=error)
     return _search(call, tasks, rows, error)
+
+
+def stops_everybody(error: BaseException) -> bool:
+    """Tell whether no task is to blame: nothing can be written any more, and it would be no use to go on without some.
+
+    >>> full = OSError(errno.ENOSPC, "No space left on device")
+    >>> stops_everybody(full), stops_everybody(OSError(errno.EACCES, "Permission denied"))
+    (True, False)
+    """
+    codes = _NO_OUTPUT if isinstance(error, OutputError) else _NO_DISK
+    if isinstance(error, OSError):
+        return error.errno in codes
+    return isinstance(error.__cause__, OSError) and error.__cause__.errno in codes
 
 
 def _search(call: Call, tasks: Sequence[Task[Any]], rows: int, error: Exception) -> Isolated:

@@ -17,9 +17,13 @@ Steps = Sequence[ProcessingStage[Any, Any]]
 
 
 def keep_failure(path: Path, steps: Steps, tasks: Sequence[Task[Any]]) -> str:
-    """Write a failure down, and return what to type to see it again."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(pack_failure(steps, tasks))
+    """Write a failure down, and return what to type to see it again; nothing where there is no room for it."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(pack_failure(steps, tasks))
+    except OSError:
+        path.unlink(missing_ok=True)
+        return ""
     return f"penstock reproduce {path}"
 
 

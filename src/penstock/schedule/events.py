@@ -71,6 +71,8 @@ class BatchFailed(NamedTuple):
     worker: str
     batch: int
     error: str
+    # Whether it would be no use to go on with others.
+    stops_run: bool = False
 
 
 class InputsLost(NamedTuple):

@@ -77,14 +77,20 @@ def inputs_lost(run: Run, worker_id: str, batch_id: int, items: Sequence[str]) -
     hold(run, batch, items)
 
 
-def batch_failed(run: Run, worker_id: str, batch_id: int, error: str) -> None:
-    """Note that a stage refuses a batch: trying again is no use, but a task must not suffer for its neighbour."""
+def batch_failed(run: Run, worker_id: str, batch_id: int, error: str, *, stops_run: bool = False) -> None:
+    """Note that a stage refuses a batch: trying again is no use, but a task must not suffer for its neighbour.
+
+    With ``stops_run`` none is to blame, and none is given up: the run ends.
+    """
     batch = running_batch(run, worker_id, batch_id)
     if batch is None:
         return
     end_batch(run, run.workers[worker_id])
     give_credit_back(run, batch)
-    if batch.recovery is not None:
+    if stops_run:
+        run.fatal = run.fatal or error
+        _queue_again(run, batch)
+    elif batch.recovery is not None:
         batch.recovery.failed(error, for_sure=True)
         search_on(run, batch)
     elif len(batch.items) > 1 and not batch.selections:

@@ -133,8 +133,8 @@ class Scheduler(Run):
                 take_outputs(self, worker_id, batch_id, outputs)
             case BatchDone(worker_id, batch_id, seconds, resident):
                 self._batch_done(worker_id, batch_id, seconds, resident)
-            case BatchFailed(worker_id, batch_id, error):
-                batch_failed(self, worker_id, batch_id, error)
+            case BatchFailed(worker_id, batch_id, error, stops_run):
+                batch_failed(self, worker_id, batch_id, error, stops_run=stops_run)
             case InputsLost(worker_id, batch_id, items):
                 inputs_lost(self, worker_id, batch_id, items)
             case ItemsLost(items):

@@ -33,12 +33,14 @@ from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.core.worker_info import NodeInfo
 from penstock.errors import PenstockError
+from penstock.runtime.isolation import stops_everybody
 from penstock.runtime.limits import set_thread_variables
 from penstock.runtime.pandas_later import expect_pandas
 from penstock.runtime.reproduction import keep_failure
 from penstock.runtime.selection import rows_of
 from penstock.runtime.transport import Stored, dump_task, joined, load, size_of, store
 from penstock.runtime.worker import Worker
+from penstock.storage.atomic import explain_write
 
 _PR_SET_PDEATHSIG = 1
 _GIVE_AT_MOST = 64
@@ -145,7 +147,7 @@ class _Process:
         except PenstockError as error:
             self._give(order.batch, outputs)
             worker.take_rejections()
-            self._send(Failed(order.batch, str(error), worker.take_counters()))
+            self._send(Failed(order.batch, str(error), worker.take_counters(), stops_everybody(error)))
             return
         counters, rejections = worker.take_counters(), worker.take_rejections()
         if order.probe:
@@ -161,7 +163,8 @@ class _Process:
             self._stored += 1
             folder = self._orders.spill_folder if spill else self._orders.memory_folder
             place = str(folder / f"{self._orders.chain.worker}-{self._stored}")
-            store(parts, Path(place))
+            with explain_write(place):
+                store(parts, Path(place))
         return Stored(task.task_id, task._order, task._sources, 0 if spill else size, rows_of(task), place)
 
     def _give(self, batch: int, outputs: list[Stored]) -> None:

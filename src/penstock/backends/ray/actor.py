@@ -20,6 +20,7 @@ from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.core.worker_info import NodeInfo
 from penstock.errors import PenstockError
+from penstock.runtime.isolation import stops_everybody
 from penstock.runtime.limits import set_thread_variables
 from penstock.runtime.reproduction import pack_failure
 from penstock.runtime.selection import rows_of
@@ -163,7 +164,7 @@ class StageWorker:
         except PenstockError as error:
             yield from given()
             self._worker.take_rejections()
-            yield Failed(order.batch, str(error), self._worker.take_counters())
+            yield Failed(order.batch, str(error), self._worker.take_counters(), stops_everybody(error))
             return
         counters, rejections = self._worker.take_counters(), self._worker.take_rejections()
         if order.probe:

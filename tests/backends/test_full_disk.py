@@ -1,0 +1,86 @@
+"""A disk that is full is nobody's fault: the run stops and says so, no document is given up, and it can go on later."""
+
+from __future__ import annotations
+
+import errno
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from places import Place
+
+from penstock import DocumentBatch, Task
+from penstock.errors import OutputError, StageError
+from penstock.runtime.isolation import stops_everybody
+from penstock.testing import make_batch
+from penstock.text import JsonlWriter, Modify
+
+
+@pytest.fixture(params=["local", pytest.param("ray", marks=pytest.mark.ray)])
+def workers(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    if request.param == "ray":
+        request.getfixturevalue("on_ray")
+    return Place(request.param, tmp_path)
+
+
+class Writer(JsonlWriter):
+    """Writes as long as a file says that there is room."""
+
+    def __init__(self, path: Path, room: Path) -> None:
+        super().__init__(path)
+        self.room = room
+
+    def write_documents(self, task: DocumentBatch, stream: Any) -> None:
+        if "doc 7" in task.column("text").to_pylist() and not self.room.exists():
+            stream.write(b'{"text"')
+            raise OSError(errno.ENOSPC, "No space left on device")
+        super().write_documents(task, stream)
+
+
+def batches() -> list[Task[Any]]:
+    return [make_batch([f"doc {number}", f"more of {number}"]) for number in range(12)]
+
+
+def written(folder: Path) -> dict[str, list[str]]:
+    lines = {path.name: path.read_text().splitlines() for path in folder.glob("*.jsonl")}
+    return {name: [json.loads(line)["text"] for line in of_file] for name, of_file in lines.items()}
+
+
+def test_a_full_disk_stops_the_run_and_gives_no_document_up(workers: Place, tmp_path: Path) -> None:
+    room, checkpoint = tmp_path / "room", tmp_path / "checkpoint"
+    stages = [Modify(str.upper).with_(name="shout"), Modify(str.lower), Writer(tmp_path / "out", room)]
+    with pytest.raises(StageError, match=r"out/.*\.jsonl: the disk is full"):
+        workers.run(stages, initial_tasks=batches(), checkpoint=checkpoint)
+    assert workers.letters() == []
+    assert workers.summary is not None
+    assert workers.summary.stopped is not None
+    assert all(len(texts) == 2 for texts in written(tmp_path / "out").values()), "no file with a part of a batch"
+    room.touch()
+    workers.run(stages, initial_tasks=batches(), checkpoint=checkpoint)
+    workers.run([*stages[:-1], Writer(tmp_path / "whole", room)], initial_tasks=batches())
+    assert len(written(tmp_path / "out")) == 12
+    assert written(tmp_path / "out") == written(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(
+    ("error", "stops"),
+    [
+        (OSError(errno.ENOSPC, "full"), True),
+        (OSError(errno.EDQUOT, "more than you may"), True),
+        (PermissionError(errno.EACCES, "not yours to read"), False),
+        (FileNotFoundError(errno.ENOENT, "gone"), False),
+        (ValueError("a bad row"), False),
+    ],
+)
+def test_only_what_befalls_everybody_stops_a_run(error: Exception, stops: bool) -> None:
+    assert stops_everybody(error) is stops
+    wrapped = StageError("stage 's' failed")
+    wrapped.__cause__ = error
+    assert stops_everybody(wrapped) is stops
+
+
+def test_output_that_may_not_be_written_stops_a_run_too() -> None:
+    refused = OutputError("out/a.jsonl: not writable by this user")
+    refused.__cause__ = PermissionError(errno.EACCES, "not yours to write")
+    assert stops_everybody(refused)
