@@ -268,6 +268,15 @@ def test_a_value_that_is_no_text_changes_nothing_about_the_texts_read_with_it(tm
     assert tables[0] == tables[1] == tables[2]
 
 
+@pytest.mark.parametrize("removal", [True, False])
+def test_output_inside_the_input_is_refused_before_anything_is_written(tmp_path: Path, removal: bool) -> None:
+    write_corpus(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(InputError, match=r"lie one within the other\. Give the output a folder of its own"):
+        exact(tmp_path, "in/unique", perform_removal=removal).run(quiet())
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 def test_a_column_that_holds_no_texts_at_all_is_named(tmp_path: Path) -> None:
     write_parquet(tmp_path / "in/a.parquet", [{"text": ["a", "list"]}])
     with pytest.raises(InputError, match=r"column 'text' holds list.*, not text"):

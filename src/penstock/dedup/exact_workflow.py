@@ -109,7 +109,7 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         """Find the duplicates, and remove them if asked to; ``initial_tasks`` name files in place of ``input_path``."""
         started = time.monotonic()
         source = self.input.or_tasks(initial_tasks, type(self).__name__)
-        extent = source.look()
+        extent = source.look(self.output_path)
         index, generation = self._index(extent)
         table = replace(extent.table, indexed=index.file_names if index else ())
         known = [part.name for part in index.generations] if index else None

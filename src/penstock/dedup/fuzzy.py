@@ -135,7 +135,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
         """Find the duplicates, and remove them if asked to; ``initial_tasks`` name files in place of ``input_path``."""
         started = time.monotonic()
         source = self.input.or_tasks(initial_tasks, type(self).__name__)
-        extent = source.look()
+        extent = source.look(self.output_path)
         index, generation = self._index(extent)
         known = [part.name for part in index.generations] if index else None
         place = Workplace(self.cache_path, {"files": extent.files, "index": known, **self._parameters()})

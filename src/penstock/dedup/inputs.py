@@ -16,7 +16,9 @@ from penstock.core.task import Task
 from penstock.dedup.phases import Again, AgainAtOnce
 from penstock.dedup.places import FileTable
 from penstock.dedup.workplace import memory_and_workers
-from penstock.storage.filesystem import open_input, open_stored
+from penstock.errors import InputError
+from penstock.plan.check import one_holds_the_other
+from penstock.storage.filesystem import filesystem_of, open_input, open_stored
 from penstock.text.io.jsonl import JsonlReader, JsonlWriter
 from penstock.text.io.parquet import ParquetReader, ParquetWriter
 from penstock.text.io.partitioning import FilePartitioningStage
@@ -111,9 +113,15 @@ class Input:
         reading.is_repetition = True
         return (AgainAtOnce if at_once else Again)(name, listing), reading
 
-    def look(self) -> Extent:
+    def look(self, output_path: str) -> Extent:
         """Look at what there is to read: all names and sizes, and into a few of the files."""
-        files = self.stages()[0].source_files()
+        listing = self.stages()[0]
+        for path in listing.reads_from():
+            # Said before anything is written, because the next run would read that.
+            if one_holds_the_other(filesystem_of(path)[1], filesystem_of(output_path)[1]):
+                raise InputError(f"{output_path} and {path}, which is read, lie one within the other. "
+                                 "Give the output a folder of its own.")  # fmt: skip
+        files = listing.source_files()
         looks = [self._look_into(file) for file in files[:: max(1, len(files) // _FILES_LOOKED_INTO)]]
         stored, text, documents = (sum(column) for column in zip(*looks, strict=True))
         text_bytes = int(sum(file.size for file in files) * text / max(1, stored))

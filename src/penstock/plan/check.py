@@ -128,11 +128,11 @@ def _columns_after(stage: ProcessingStage[Any, Any], known: set[str] | None) -> 
 
 
 def _paths(stages: Stages) -> Iterator[str]:
-    read = [(_folder(path), stage.name) for stage in stages for path in stage.reads_from()]
+    read = [(path, stage.name) for stage in stages for path in stage.reads_from()]
     for stage in stages:
         target = stage.writes_to()
         for path, reader in read if target is not None else ():
-            if _one_holds_the_other(path, _folder(target or "")):
+            if one_holds_the_other(path, target or ""):
                 yield overlap(stage.name, target or "", reader)
                 break
 
@@ -140,6 +140,17 @@ def _paths(stages: Stages) -> Iterator[str]:
 def overlap(writer: str, target: str, reader: str) -> str:
     """Say that an output lies where an input does."""
     return f"stage '{writer}' writes into {target}, which '{reader}' reads from; give the output a folder of its own"
+
+
+def one_holds_the_other(one: str, other: str) -> bool:
+    """Tell whether two paths lie one within the other.
+
+    >>> one_holds_the_other("crawl/*.jsonl", "crawl/clean"), one_holds_the_other("crawl", "crawl-2")
+    (True, False)
+    """
+    these, those = _folder(one), _folder(other)
+    shared = min(len(these), len(those))
+    return these[:shared] == those[:shared]
 
 
 def _folder(path: str) -> tuple[str, ...]:
@@ -151,8 +162,3 @@ def _folder(path: str) -> tuple[str, ...]:
         elif part not in ("", ".") or not parts:
             parts.append(part)
     return tuple(part for part in parts if part != ".")
-
-
-def _one_holds_the_other(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    shared = min(len(one), len(other))
-    return one[:shared] == other[:shared]
