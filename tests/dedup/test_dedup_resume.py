@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -114,6 +115,23 @@ def test_an_exact_deduplication_goes_on_too(tmp_path: Path, monkeypatch: pytest.
         forbid(patch, exact, "text_hashes")
         workflow("out").run(quiet())
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+def test_a_run_that_is_stopped_says_how_to_go_on_and_leaves_no_empty_folder_when_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_corpus(tmp_path)
+    workflow = ExactDeduplicationWorkflow(str(tmp_path / "out"), str(tmp_path / "in"), "jsonl", show_progress=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(Conclude, "process", lambda *_: signal.raise_signal(signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):
+            workflow.run(quiet())
+    assert "Run the same again to go on: what is complete is not done again." in capsys.readouterr().err
+    assert (tmp_path / "out/_penstock/dedup").exists()
+    with monkeypatch.context() as patch:
+        forbid(patch, exact, "text_hashes")
+        workflow.run(quiet())
+    assert not (tmp_path / "out/_penstock").exists()
 
 
 def test_other_parameters_do_not_go_on_with_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,8 +125,8 @@ class StreamingExecutor:
             if run.scheduler.fatal is None:
                 opened.tidy()
         except KeyboardInterrupt:
-            print(how_to_resume(pipeline.name, run.books.settlement.sources_done, checkpoint_path), file=sys.stderr)
-            if opened.output is not None:
+            print(how_to_resume(pipeline, run.books.settlement.sources_done, checkpoint_path), file=sys.stderr)
+            if opened.output is not None and not pipeline.keeps_progress:
                 print(f"Written so far: {opened.output}", file=sys.stderr)
             raise
         finally:

@@ -152,9 +152,10 @@ def fuzzy(
     """
     expect_workers("kernels")
     from penstock.dedup import FuzzyDeduplicationWorkflow
+    from penstock.dedup.workplace import INSIDE_OUTPUT
 
     settings = _settings(options)
-    settings["cache_path"] = settings["cache_path"] or f"{options['output_path'].rstrip('/')}/_penstock/dedup"
+    settings["cache_path"] = settings["cache_path"] or f"{options['output_path'].rstrip('/')}/{INSIDE_OUTPUT}"
     try:
         workflow = FuzzyDeduplicationWorkflow(
             similarity_threshold=threshold,

@@ -36,6 +36,8 @@ class Pipeline:
         self.description = description
         self.stages: list[ProcessingStage[Any, Any]] = []
         self.config = dict(config or {})
+        # Whether its stages leave whole files that a second run goes on from, without a checkpoint.
+        self.keeps_progress = False
         for stage in stages or ():
             self.add_stage(stage)
 

@@ -34,7 +34,9 @@ def run_to_end(
     numbers: Callable[[], dict[str, Any]],
 ) -> WorkflowRunResult:
     """Run the stages of a workflow, and return what came of it; ``numbers`` are asked for when it is over."""
-    tasks = Pipeline(name, stages=stages).run(executor)
+    pipeline = Pipeline(name, stages=stages)
+    pipeline.keeps_progress = True
+    tasks = pipeline.run(executor)
     result = WorkflowRunResult(name.replace(" ", "_"))
     result.add_pipeline_tasks(name.replace(" ", "_"), tasks)
     result.extend_metadata(numbers())

@@ -22,7 +22,7 @@ from penstock.dedup.keep import parse_keep
 from penstock.dedup.outcome import Conclude
 from penstock.dedup.phases import EachFile, Phase
 from penstock.dedup.removal import RemoveDocuments
-from penstock.dedup.workplace import Workplace, digest_of, memory_and_workers
+from penstock.dedup.workplace import INSIDE_OUTPUT, Workplace, digest_of, memory_and_workers
 from penstock.errors import InputError
 from penstock.kernels.text_hash import TEXT_HASH
 
@@ -72,7 +72,7 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         show_progress: bool = True,
     ) -> None:
         self.output_path = output_path.rstrip("/")
-        self.cache_path = (cache_path or f"{self.output_path}/_penstock/dedup").rstrip("/")
+        self.cache_path = (cache_path or f"{self.output_path}/{INSIDE_OUTPUT}").rstrip("/")
         self.input = Input(
             input_path,
             input_filetype,

@@ -23,7 +23,7 @@ from penstock.dedup.keep import parse_keep
 from penstock.dedup.lines import CutPassages, FindCommonPassages, HashPassages
 from penstock.dedup.passages import SEPARATORS
 from penstock.dedup.phases import Phase
-from penstock.dedup.workplace import Workplace, memory_and_workers, remove_folder
+from penstock.dedup.workplace import INSIDE_OUTPUT, Workplace, memory_and_workers, remove_folder
 from penstock.storage.filesystem import filesystem_of
 
 _TIMES_RECORD = 5
@@ -66,7 +66,7 @@ class LineDeduplicationWorkflow(WorkflowBase):
         if max_documents < 1:
             raise ValueError(f"max_documents={max_documents}; a line may be in 1 document at least.")
         self.output_path = output_path.rstrip("/")
-        self.cache_path = (cache_path or f"{self.output_path}/_penstock/dedup").rstrip("/")
+        self.cache_path = (cache_path or f"{self.output_path}/{INSIDE_OUTPUT}").rstrip("/")
         self.input = Input(
             input_path, input_filetype, input_blocksize, read_kwargs=read_kwargs, memory_budget=memory_budget
         )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -15,6 +17,8 @@ from penstock.storage.atomic import atomic_write
 from penstock.storage.filesystem import filesystem_of, is_local, open_stored
 
 OUTCOME = "outcome.json"
+# Where it is if nobody chose a place.
+INSIDE_OUTPUT = "_penstock/dedup"
 _SHARE_OF_FREE_MEMORY = 0.4
 
 
@@ -51,6 +55,12 @@ class Workplace:
     def clear(self) -> None:
         """Remove it: what was wanted has been written elsewhere."""
         remove_folder(self.folder)
+        cache = self.folder.rpartition("/")[0]
+        if cache.endswith(f"/{INSIDE_OUTPUT}") and is_local(filesystem_of(cache)[0]):
+            # Nobody asked for these two, and an empty folder says nothing.
+            with suppress(OSError):
+                for folder in (Path(cache), Path(cache).parent):
+                    folder.rmdir()
 
 
 def remove_folder(path: str) -> None:

@@ -81,7 +81,7 @@ class InlineExecutor:
             outputs = run.run(root_tasks(initial_tasks), initial_are_sources=initial_tasks is not None)
             opened.tidy()
         except KeyboardInterrupt:
-            print(how_to_resume(pipeline.name, run.sources_done, checkpoint_path), file=sys.stderr)
+            print(how_to_resume(pipeline, run.sources_done, checkpoint_path), file=sys.stderr)
             raise
         finally:
             opened.close()

@@ -92,11 +92,14 @@ def open_run(
     return run
 
 
-def how_to_resume(pipeline: str, done: int, checkpoint_path: str | Path | None) -> str:
+def how_to_resume(pipeline: Pipeline, done: int, checkpoint_path: str | Path | None) -> str:
     """Say what a stopped run leaves behind."""
+    name = pipeline.name
+    if pipeline.keeps_progress:
+        return f"'{name}' stopped. Run the same again to go on: what is complete is not done again."
     if checkpoint_path is None:
-        return f"'{pipeline}' stopped; {done} source tasks were complete. With a checkpoint_path it could be resumed."
-    return f"'{pipeline}' stopped; {done} source tasks are complete. Run it with checkpoint {checkpoint_path} to go on."
+        return f"'{name}' stopped; {done} source tasks were complete. With a checkpoint_path it could be resumed."
+    return f"'{name}' stopped; {done} source tasks are complete. Run it with checkpoint {checkpoint_path} to go on."
 
 
 def _before_run(plan: Plan, *, resuming: bool) -> None:
