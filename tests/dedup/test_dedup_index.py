@@ -17,7 +17,7 @@ from corpora import contents, edited, essay, ids, quiet, removed_rows, write_jso
 
 from penstock import StreamingExecutor
 from penstock.dedup import ExactDeduplicationWorkflow, FuzzyDeduplicationWorkflow
-from penstock.dedup.index import PublishIndex
+from penstock.dedup.index import Index
 from penstock.dedup.places import INDEXED
 from penstock.errors import InputError, PenstockError
 
@@ -111,13 +111,38 @@ def test_a_crash_leaves_the_index_as_it_was_and_the_run_goes_on(
     after = (tmp_path / "index/index.json").read_bytes()
     (tmp_path / "index/index.json").write_bytes(before)
     with monkeypatch.context() as patch:
-        patch.setattr(PublishIndex, "process", lambda *_: 1 / 0)
-        with pytest.raises(PenstockError, match="division by zero"):
+        patch.setattr(Index, "publish", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
             make(tmp_path, str(tmp_path / "crawl2"), "out2", index_path=index).run(quiet())
     assert (tmp_path / "index/index.json").read_bytes() == before
     make(tmp_path, str(tmp_path / "crawl2"), "out2", index_path=index).run(quiet())
     assert (tmp_path / "index/index.json").read_bytes() == after
     assert contents(tmp_path / "out2") == contents(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("make", [fuzzy, exact])
+def test_a_crawl_with_a_damaged_file_is_not_added_until_it_is_whole(tmp_path: Path, make: Any) -> None:
+    index, source = str(tmp_path / "index"), str(write_crawl(tmp_path, 1))
+    make(tmp_path, source, "whole", index_path=str(tmp_path / "other")).run(quiet())
+    whole = (tmp_path / "crawl1/b.jsonl").read_bytes()
+    (tmp_path / "crawl1/b.jsonl").write_bytes(b"?" * len(whole))
+    with pytest.raises(PenstockError, match=r"b\.jsonl: not a JSON Lines file"):
+        make(tmp_path, source, "out", index_path=index).run(StreamingExecutor(show_progress=False, cpus=2))
+    assert not (tmp_path / "index/index.json").exists()
+    (tmp_path / "crawl1/b.jsonl").write_bytes(whole)
+    make(tmp_path, source, "out", index_path=index).run(quiet())
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+    assert (tmp_path / "index/index.json").read_bytes() == (tmp_path / "other/index.json").read_bytes()
+
+
+def test_an_older_crawl_again_leaves_those_that_were_added_after_it(tmp_path: Path) -> None:
+    index = str(tmp_path / "index")
+    for number in (1, 2):
+        exact(tmp_path, str(write_crawl(tmp_path, number)), f"out{number}", index_path=index).run(quiet())
+    before = contents(tmp_path / "index", ["**/*"])
+    exact(tmp_path, str(tmp_path / "crawl1"), "again", index_path=index).run(quiet())
+    assert contents(tmp_path / "again") == contents(tmp_path / "out1")
+    assert contents(tmp_path / "index", ["**/*"]) == before
 
 
 def test_an_index_made_with_other_settings_is_refused(tmp_path: Path) -> None:
@@ -133,14 +158,14 @@ def test_two_runs_at_once_do_not_lose_what_the_other_added(tmp_path: Path, monke
     index = str(tmp_path / "index")
     write_crawl(tmp_path, 1)
     write_crawl(tmp_path, 2)
-    publish = PublishIndex.process
+    publish = Index.publish
 
-    def late(self: PublishIndex, task: Any) -> Any:
-        monkeypatch.setattr(PublishIndex, "process", publish)
+    def late(self: Index, *arguments: Any) -> None:
+        monkeypatch.setattr(Index, "publish", publish)
         exact(tmp_path, str(tmp_path / "crawl2"), "other", index_path=index).run(quiet())
-        return publish(self, task)
+        publish(self, *arguments)
 
-    monkeypatch.setattr(PublishIndex, "process", late)
+    monkeypatch.setattr(Index, "publish", late)
     with pytest.raises(PenstockError, match="another run has added to this index meanwhile"):
         exact(tmp_path, str(tmp_path / "crawl1"), "out", index_path=index).run(quiet())
     exact(tmp_path, str(tmp_path / "crawl1"), "out", index_path=index).run(quiet())

@@ -9,6 +9,7 @@ import sys
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,13 @@ def write_corpus(folder: Path) -> Path:
 def fuzzy(folder: Path, output: str = "out", **settings: Any) -> FuzzyDeduplicationWorkflow:
     return FuzzyDeduplicationWorkflow(
         str(folder / "cache"), str(folder / output), str(folder / "in"), "jsonl",
+        perform_removal=True, show_progress=False, **{"input_blocksize": BLOCKSIZE, **settings},
+    )  # fmt: skip
+
+
+def exactly(folder: Path, output: str = "out", **settings: Any) -> ExactDeduplicationWorkflow:
+    return ExactDeduplicationWorkflow(
+        str(folder / output), str(folder / "in"), "jsonl",
         perform_removal=True, show_progress=False, **{"input_blocksize": BLOCKSIZE, **settings},
     )  # fmt: skip
 
@@ -100,20 +108,14 @@ def test_after_a_crash_nothing_that_is_complete_is_done_again(
 def test_an_exact_deduplication_goes_on_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_corpus(tmp_path)
 
-    def workflow(output: str) -> ExactDeduplicationWorkflow:
-        path = str(tmp_path / output)
-        return ExactDeduplicationWorkflow(
-            path, str(tmp_path / "in"), "jsonl", BLOCKSIZE, perform_removal=True, show_progress=False
-        )
-
-    workflow("whole").run(quiet())
+    exactly(tmp_path, "whole").run(quiet())
     with monkeypatch.context() as patch:
         stop_at(patch, FindExactDuplicates)
         with pytest.raises(PenstockError, match="stopped here"):
-            workflow("out").run(quiet())
+            exactly(tmp_path).run(quiet())
     with monkeypatch.context() as patch:
         forbid(patch, exact, "text_hashes")
-        workflow("out").run(quiet())
+        exactly(tmp_path).run(quiet())
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
@@ -132,6 +134,64 @@ def test_a_run_that_is_stopped_says_how_to_go_on_and_leaves_no_empty_folder_when
         forbid(patch, exact, "text_hashes")
         workflow.run(quiet())
     assert not (tmp_path / "out/_penstock").exists()
+
+
+@dataclass(frozen=True)
+class Interrupts(KeepPolicy):
+    """A policy that has somebody press Ctrl-C the first time it is asked."""
+
+    driver: int = 0
+    marker: str = ""
+
+    def ranks(self, batch: DocumentBatch, texts: pa.ChunkedArray) -> npt.NDArray[np.float64]:
+        if not Path(self.marker).exists():
+            Path(self.marker).touch()
+            os.kill(self.driver, signal.SIGINT)
+        return super().ranks(batch, texts)
+
+
+@pytest.mark.parametrize("workflow", ["exact", "fuzzy"])
+def test_what_was_stopped_by_ctrl_c_and_goes_on_comes_to_the_same(tmp_path: Path, workflow: str) -> None:
+    write_corpus(tmp_path)
+    script = f"""
+        import os, sys
+        sys.path.insert(0, r"{Path(__file__).parent}")
+        from penstock import StreamingExecutor
+        from test_dedup_resume import Interrupts, exactly, fuzzy
+        from pathlib import Path
+        workflow = {{"exact": exactly, "fuzzy": fuzzy}}["{workflow}"](Path(r"{tmp_path}"), input_blocksize="1KB")
+        workflow.keep = Interrupts(driver=os.getpid(), marker=r"{tmp_path}/pressed")
+        workflow.run(StreamingExecutor(show_progress=False, cpus=2))
+    """
+    make: Any = {"exact": exactly, "fuzzy": fuzzy}[workflow]
+    stopped = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=False
+    )
+    assert "Run the same again to go on" in stopped.stderr
+    assert not list((tmp_path / "out").glob("*DuplicateIds/*")), "nothing is concluded from a part"
+    keep = Interrupts(driver=0, marker=str(tmp_path / "pressed"))
+    again = make(tmp_path, input_blocksize="1KB")
+    again.keep = keep
+    again.run(quiet())
+    make(tmp_path, "whole", input_blocksize="1KB").run(quiet())
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("blocksize", [None, "20KB"])
+@pytest.mark.parametrize("workflow", ["exact", "fuzzy"])
+def test_a_file_that_can_be_read_again_is_not_left_out_by_what_was_found_without_it(
+    tmp_path: Path, workflow: str, blocksize: str | None
+) -> None:
+    write_corpus(tmp_path)
+    make = partial({"exact": exactly, "fuzzy": fuzzy}[workflow], input_blocksize=blocksize)
+    make(tmp_path, "whole").run(quiet())
+    whole = (tmp_path / "in/1.jsonl").read_bytes()
+    (tmp_path / "in/1.jsonl").write_bytes(b"?" * len(whole))
+    with pytest.raises(PenstockError, match=r"1\.jsonl"):
+        make(tmp_path).run(StreamingExecutor(show_progress=False, cpus=2))
+    (tmp_path / "in/1.jsonl").write_bytes(whole)
+    make(tmp_path).run(quiet())
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
 def test_other_parameters_do_not_go_on_with_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -282,6 +282,24 @@ def test_stopping_forgets_sources_and_finishes_what_was_begun() -> None:
     assert scheduler.results == 1
 
 
+def test_stopping_lets_nobody_take_a_part_for_all_there_is() -> None:
+    pools = [PoolSpec("read", workers=2), PoolSpec("all", workers=1, batch_size=1000, barrier=True), PoolSpec("end")]
+    scheduler = Scheduler(pools, machine(), PLENTY)
+    starts = [action.worker for action in scheduler.begin(0.0, sources(4)) if isinstance(action, StartWorker)]
+    batches = [action for worker in starts for action in scheduler.handle(0.0, WorkerReady(worker))]
+    one, other, *_ = [action for action in batches if isinstance(action, RunBatch)]
+    scheduler.handle(
+        1.0, Emitted(one.worker, one.batch, (Output("0_0", (0, 0), 0),)), BatchDone(one.worker, one.batch, 1.0)
+    )
+    scheduler.handle(2.0, StopAsked())
+    scheduler.handle(3.0, Emitted(other.worker, other.batch, (Output("0_1", (0, 1), 0),)))
+    actions = scheduler.handle(3.0, BatchDone(other.worker, other.batch, 1.0))
+    running = [batch for worker in scheduler.workers.values() for batch in worker.batches]
+    assert [batch.pool for batch in running] == [0] * len(running)
+    assert of(RunBatch, actions) == []
+    assert not scheduler.pools[1].items
+
+
 def test_workers_are_replaced_one_after_the_other_without_a_dip() -> None:
     spec = PoolSpec("p", workers=8, max_tasks_per_worker=20)
     trace, _ = simulate([spec], [Law(constant(0.1), start_up=1.0)], machine(10), 2_000, record=True)

@@ -32,11 +32,17 @@ def run_to_end(
     place: Workplace,
     started: float,
     numbers: Callable[[], dict[str, Any]],
+    when_all_is_well: Callable[[], None] | None = None,
 ) -> WorkflowRunResult:
-    """Run the stages of a workflow, and return what came of it; ``numbers`` are asked for when it is over."""
+    """Run the stages of a workflow, and return what came of it; ``numbers`` are asked for when it is over.
+
+    ``when_all_is_well`` is done at last, and only if nothing failed.
+    """
     pipeline = Pipeline(name, stages=stages)
     pipeline.keeps_progress = True
     tasks = pipeline.run(executor)
+    if when_all_is_well is not None:
+        when_all_is_well()
     result = WorkflowRunResult(name.replace(" ", "_"))
     result.add_pipeline_tasks(name.replace(" ", "_"), tasks)
     result.extend_metadata(numbers())

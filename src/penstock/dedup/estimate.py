@@ -32,7 +32,7 @@ class GatherSignatures(ProcessingStage[FileGroupTask, FileGroupTask]):
     def process(self, task: FileGroupTask) -> FileGroupTask:
         """Pick the candidates of one file of signatures."""
         [source] = task.data
-        path = f"{self.folder}/{file_name([task])}.run"
+        path = f"{self.folder}/{file_name(task)}.run"
         if not exists(path):
             documents, components = (load_array(f"{self.connected}/{name}.npy") for name in ("documents", "components"))
             signed = load_array(source)

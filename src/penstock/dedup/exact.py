@@ -55,7 +55,7 @@ class HashTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
 
     def process(self, task: DocumentBatch) -> FileGroupTask:
         """Hash the texts of a batch."""
-        name = f"{file_name([task])}.run"
+        name = f"{file_name(task)}.run"
         path = f"{self.folder}/{name}"
         documents = self.table.ids(task)
         if not exists(path):

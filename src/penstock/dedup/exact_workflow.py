@@ -16,7 +16,7 @@ from penstock.core.task import Task
 from penstock.core.workflow import WorkflowBase, WorkflowRunResult
 from penstock.dedup.ending import run_to_end, write_what_stays
 from penstock.dedup.exact import EXACT_RECORD, FindExactDuplicates, HashTexts
-from penstock.dedup.index import EXACT, AddToIndex, Index, PublishIndex
+from penstock.dedup.index import EXACT, INDEXED_FILES, AddToIndex, Index
 from penstock.dedup.inputs import Extent, Input
 from penstock.dedup.keep import parse_keep
 from penstock.dedup.outcome import Conclude
@@ -130,7 +130,7 @@ class ExactDeduplicationWorkflow(WorkflowBase):
                 urls=self.kind == "url",
                 keep=self.keep,
             ),
-            Phase("all_hashed", hashed, parts),
+            Phase("all_hashed", hashed, parts, followers=[f"{place.folder}/found"]),
             FindExactDuplicates(f"{place.folder}/found", hashed, parts, index.runs(EXACT) if index else []),
             Phase("all_found", f"{place.folder}/found", 1),
             Conclude(duplicates, removed, hashed, table),
@@ -139,8 +139,7 @@ class ExactDeduplicationWorkflow(WorkflowBase):
             stages += [
                 EachFile("each_hashed_file", hashed),
                 AddToIndex(index, generation, hashed, removed, parts),
-                Phase("all_indexed", f"{place.folder}/indexed", 1),
-                PublishIndex(index, generation, table),
+                Phase("all_indexed", f"{place.folder}/{INDEXED_FILES}", 1),
             ]
         if self.perform_removal:
             decide = RemoveDocuments(removed, table, duplicates)
@@ -154,6 +153,7 @@ class ExactDeduplicationWorkflow(WorkflowBase):
             place,
             started,
             lambda: {**place.outcome(), "id_generator_path": f"{self.output_path}/{self.kind}_id_generator.json"},
+            (lambda: index.publish(generation, table, place.folder)) if index is not None else None,
         )
 
     def _index(self, extent: Extent) -> tuple[Index | None, str]:

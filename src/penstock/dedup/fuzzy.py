@@ -19,7 +19,7 @@ from penstock.dedup.ending import run_to_end, write_what_stays
 from penstock.dedup.estimate import CompareSignatures, GatherSignatures
 from penstock.dedup.evidence import HELD_BYTES
 from penstock.dedup.exact import FindExactDuplicates
-from penstock.dedup.index import BANDS, EXACT, SIGNATURES, AddToIndex, Index, PublishIndex
+from penstock.dedup.index import BANDS, EXACT, INDEXED_FILES, SIGNATURES, AddToIndex, Index
 from penstock.dedup.inputs import Extent, Input
 from penstock.dedup.keep import parse_keep
 from penstock.dedup.outcome import Conclude, ListTwins
@@ -154,6 +154,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
             place,
             started,
             lambda: {**place.outcome(), "id_generator_path": f"{self.output_path}/fuzzy_id_generator.json"},
+            (lambda: index.publish(generation, table, place.folder)) if index is not None else None,
         )
 
     def _index(self, extent: Extent) -> tuple[Index | None, str]:
@@ -237,6 +238,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
         known_texts, known_bands, known_signatures = (
             index.runs(kind) if index else [] for kind in (EXACT, BANDS, SIGNATURES)
         )
+        made_of_signed = [exact, found, connected, compared, f"{folder}/signatures", f"{folder}/gathered"]
         stages: list[Stage] = [
             *source.stages(fields),
             SignTexts(
@@ -251,7 +253,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
                 remembered_bytes=min(REMEMBERED_BYTES, arithmetic.per_worker // 2),
                 **settings,
             ),
-            Phase("all_signed", signed, parts),
+            Phase("all_signed", signed, parts, followers=made_of_signed),
             FindExactDuplicates(exact, f"{signed}/exact", parts, known_texts),
             Phase("all_exact_found", exact, 1),
             ListTwins(f"{exact}/twins.npy"),
@@ -274,7 +276,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
             stages += [
                 *source.again("gather", fields, at_once=index is None),
                 GatherTexts(connected, f"{folder}/gathered", table, text_parts, self.text_field, **settings),
-                Phase("all_gathered", f"{folder}/gathered", text_parts),
+                Phase("all_gathered", f"{folder}/gathered", text_parts, followers=[compared]),
                 CompareCandidates(
                     pair_files,
                     compared,
@@ -293,8 +295,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
             stages += [
                 EachFile("each_signed_file", signed, below="exact/"),
                 AddToIndex(index, generation, signed, removed, parts, rounds),
-                Phase("all_indexed", f"{folder}/indexed", 1),
-                PublishIndex(index, generation, table),
+                Phase("all_indexed", f"{folder}/{INDEXED_FILES}", 1),
             ]
         if self.perform_removal:
             decide = RemoveDocuments(removed, table, duplicates)

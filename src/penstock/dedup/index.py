@@ -1,8 +1,8 @@
 """An index of the documents that were kept: a new crawl is compared with it, and added to it; old data is not read.
 
 It is a folder. Every crawl that was added is a generation in it, with hashes of texts, hashes of bands, and signatures;
-``index.json`` says which generations count, and is replaced as a whole when one is complete. So a run that is stopped
-leaves the index as it was, and the same run again goes on, or changes nothing.
+``index.json`` says which generations count, and is replaced as a whole when a run has ended well. So a run that is
+stopped, or that could not read a file, leaves the index as it was, and the same run again goes on, or changes nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from penstock.core.stage import ProcessingStage
 from penstock.dedup.arrays import load_array, save_array
 from penstock.dedup.candidates import without
 from penstock.dedup.exact import EXACT_RECORD, partition_of
-from penstock.dedup.phases import AllInOne, exists, files_of, listed
+from penstock.dedup.phases import LISTING, exists, listed
 from penstock.dedup.places import INDEXED, FileTable
 from penstock.dedup.shuffle import Records, read_span, write_records
 from penstock.dedup.signing import BAND_RECORD
@@ -29,6 +29,8 @@ from penstock.storage.filesystem import open_stored
 
 _CONTENTS = "index.json"
 EXACT, BANDS, SIGNATURES = "exact", "bands", "signatures"
+# Where in a workplace it is listed what was added.
+INDEXED_FILES = "indexed"
 
 
 @dataclass(frozen=True)
@@ -71,9 +73,22 @@ class Index:
         names = [generation.name for generation in self.generations]
         return replace(self, generations=self.generations[: names.index(name)]) if name in names else self
 
-    def with_generation(self, added: Generation) -> Index:
-        """Return the index with one generation more."""
-        return replace(self, generations=(*self.generations, added))
+    def publish(self, name: str, table: FileTable, workplace: str) -> None:
+        """Let a generation count, now that all of it is there: this is the index as it was before."""
+        now = Index.open(self.path, self.settings)
+        if now.before(name) != self:
+            raise InputError(
+                f"{self.path}: another run has added to this index meanwhile; nothing of this run was added. "
+                "Run it again, one at a time."
+            )
+        if not exists(f"{workplace}/{INDEXED_FILES}/{LISTING}"):
+            return  # there was nothing to read
+        indexed = listed(f"{workplace}/{INDEXED_FILES}/{LISTING}")
+        documents = sum(indexed["counts"]["documents"].values())
+        added = Generation(name, table.names, tuple(sorted(indexed["files"])), documents)
+        # The same crawl may have been added before, and others after it.
+        later = now.generations[len(self.generations) + 1 :]
+        replace(self, generations=(*self.generations, added, *later)).save()
 
     def save(self) -> None:
         """Let this count from now on."""
@@ -119,15 +134,13 @@ class AddToIndex(ProcessingStage[FileGroupTask, FileGroupTask]):
         removed, target = load_array(self.removed_list), f"{self.index.path}/{self.generation}"
         exact_source = f"{self.signed}/{EXACT}/{run}" if self.rounds else source
         exact = without(read_span([exact_source], 0, 1, EXACT_RECORD), removed)
-        if not exists(f"{target}/{EXACT}/{run}"):
-            if self.rounds:
-                sources = [f"{self.signed}/{bands}/{run}" for bands in self.rounds]
-                bands = self._known(without(read_span(sources, 0, 1, BAND_RECORD), removed))
-                self._write(f"{target}/{BANDS}/{run}", bands, "hash")
-                signed = without(load_array(f"{self.signed}/{SIGNATURES}/{run}"), removed)
-                save_array(f"{target}/{SIGNATURES}/{run}", self._known(signed))
-            # Last, because it says that all the others are there.
-            self._write(f"{target}/{EXACT}/{run}", self._known(exact), "high")
+        if self.rounds:
+            sources = [f"{self.signed}/{bands}/{run}" for bands in self.rounds]
+            bands = self._known(without(read_span(sources, 0, 1, BAND_RECORD), removed))
+            self._write(f"{target}/{BANDS}/{run}", bands, "hash")
+            signed = without(load_array(f"{self.signed}/{SIGNATURES}/{run}"), removed)
+            save_array(f"{target}/{SIGNATURES}/{run}", self._known(signed))
+        self._write(f"{target}/{EXACT}/{run}", self._known(exact), "high")
         return FileGroupTask(task.dataset_name, [run], _metadata={"counts": {"documents": {0: len(exact)}}})
 
     def _known(self, records: Records) -> Records:
@@ -139,32 +152,6 @@ class AddToIndex(ProcessingStage[FileGroupTask, FileGroupTask]):
 
     def _write(self, path: str, records: Records, field: str) -> None:
         write_records(path, records, partition_of(records[field], self.partitions), self.partitions)
-
-
-class PublishIndex(AllInOne):
-    """Lets the new generation count, now that all of it is there."""
-
-    name = "publish_index"
-
-    def __init__(self, index: Index, generation: str, table: FileTable) -> None:
-        self.index = index
-        self.generation = generation
-        self.table = table
-
-    def process(self, task: FileGroupTask) -> FileGroupTask:
-        """Replace the list of generations."""
-        runs, _ = files_of(task)
-        now = Index.open(self.index.path, self.index.settings)
-        if now.before(self.generation) != self.index:
-            raise InputError(
-                f"{self.index.path}: another run has added to this index meanwhile; nothing of this run was added. "
-                "Run it again, one at a time."
-            )
-        if now == self.index:
-            documents = sum(listed(task.data[0])["counts"]["documents"].values())
-            added = Generation(self.generation, self.table.names, tuple(sorted(runs)), documents)
-            self.index.with_generation(added).save()
-        return FileGroupTask(task.dataset_name, [f"{self.index.path}/{_CONTENTS}"])
 
 
 def _generation(entry: dict[str, Any]) -> Generation:

@@ -23,8 +23,8 @@ from penstock.dedup.keep import parse_keep
 from penstock.dedup.lines import CutPassages, FindCommonPassages, HashPassages
 from penstock.dedup.passages import SEPARATORS
 from penstock.dedup.phases import Phase
-from penstock.dedup.workplace import INSIDE_OUTPUT, Workplace, memory_and_workers, remove_folder
-from penstock.storage.filesystem import filesystem_of
+from penstock.dedup.workplace import INSIDE_OUTPUT, Workplace, memory_and_workers
+from penstock.storage.filesystem import filesystem_of, remove_folder
 
 _TIMES_RECORD = 5
 _FEWEST_PARTITIONS = 4
@@ -111,7 +111,7 @@ class LineDeduplicationWorkflow(WorkflowBase):
         stages: list[ProcessingStage[Any, Any]] = [
             *source.stages(fields),
             HashPassages(hashed, table, parts, self.text_field, self.unit, self.min_characters, self.keep),
-            Phase("all_hashed", hashed, parts),
+            Phase("all_hashed", hashed, parts, followers=[common]),
             FindCommonPassages(common, self.max_documents),
             Phase("all_counted", common, 1),
             *write_what_stays("cut", source, cut, self.output_filetype, self.output_path, self.write_kwargs),

@@ -58,7 +58,7 @@ class HashPassages(ProcessingStage[DocumentBatch, FileGroupTask]):
 
     def process(self, task: DocumentBatch) -> FileGroupTask:
         """Hash the passages of a batch."""
-        path = f"{self.folder}/{file_name([task])}.run"
+        path = f"{self.folder}/{file_name(task)}.run"
         documents = self.table.ids(task)
         if not exists(path):
             texts = texts_of(task, self.text_field)
@@ -199,5 +199,5 @@ class CutPassages(ProcessingStage[DocumentBatch, DocumentBatch]):
                 KEPT_FIELD: np.where(common, found["kept"], documents)[cut],
             }
         )
-        with atomic_write(f"{self.receipts}/{file_name([task])}.parquet") as stream:
+        with atomic_write(f"{self.receipts}/{file_name(task)}.parquet") as stream:
             pq.write_table(receipts, stream)

@@ -14,7 +14,7 @@ from penstock.core.resources import Resources
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import EmptyTask, Task
 from penstock.storage.atomic import atomic_write
-from penstock.storage.filesystem import filesystem_of, open_stored
+from penstock.storage.filesystem import filesystem_of, open_stored, remove_folder
 
 LISTING = "files.json"
 # All there are: a phase begins when the one before it has ended.
@@ -40,17 +40,20 @@ class ListedFiles(FileGroupTask):
 class Phase(ProcessingStage[Task[Any], FileGroupTask]):
     """Waits for everything in front of it, writes down which files that made, and begins the next phase.
 
-    The next phase gets one task per partition, which names the list and the number of the partition.
+    The next phase gets one task per partition, which names the list and the number of the partition. ``followers`` are
+    folders of what an earlier run made of its list. If this list is another one, because that run could not read a file
+    which can be read now, they are wrong, and go.
     """
 
     is_barrier = True
     batch_size = _ALL
     resources = _NOTHING
 
-    def __init__(self, name: str, folder: str, partitions: int) -> None:
+    def __init__(self, name: str, folder: str, partitions: int, followers: Sequence[str] = ()) -> None:
         self.name = name
         self.folder = folder
         self.partitions = partitions
+        self.followers = list(followers)
 
     def num_workers(self) -> int:
         """One list is enough."""
@@ -64,8 +67,12 @@ class Phase(ProcessingStage[Task[Any], FileGroupTask]):
         """Write the list, and return a task per partition."""
         files = [path for task in tasks if isinstance(task, FileGroupTask) for path in task.data]
         manifest = f"{self.folder}/{LISTING}"
+        contents = {"files": files, "counts": _added_up(tasks)}
+        if self.followers and exists(manifest) and listed(manifest) != contents:
+            for folder in self.followers:
+                remove_folder(folder)
         with atomic_write(manifest, durable=False) as stream:  # every run writes it again
-            stream.write(json.dumps({"files": files, "counts": _added_up(tasks)}).encode())
+            stream.write(json.dumps(contents).encode())
         return [
             Partition(self.name, [manifest], reader_config={"partition": number}) for number in range(self.partitions)
         ]
@@ -162,9 +169,13 @@ def _added_up(tasks: Sequence[Task[Any]]) -> dict[str, Any]:
     return {"documents": documents}
 
 
-def file_name(tasks: Sequence[Task[Any]]) -> str:
-    """Return a name for what is made of some tasks: the same whenever it is made again."""
-    return hashlib.sha256("|".join(task.task_id for task in tasks).encode()).hexdigest()[:16]
+def file_name(task: Task[Any]) -> str:
+    """Return a name for what is made of a task: the same whenever it is made again of the same files.
+
+    A task keeps its name when one of its files cannot be read, and is another one when it can.
+    """
+    parts = [task.task_id, *task._metadata.get("source_names", [])]
+    return hashlib.sha256("|".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def exists(path: str) -> bool:

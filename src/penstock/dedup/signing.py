@@ -120,7 +120,7 @@ class SignTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
 
     def process(self, task: DocumentBatch) -> FileGroupTask:
         """Sign the texts of a batch."""
-        name = f"{file_name([task])}.run"
+        name = f"{file_name(task)}.run"
         documents = self.table.ids(task)
         counts = self.table.counts(documents)
         done = f"{self.folder}/exact/{name}"

@@ -63,7 +63,7 @@ class GatherTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
     def process(self, task: DocumentBatch) -> FileGroupTask:
         """Pick the candidates of a batch."""
         nothing = FileGroupTask(task.dataset_name, [])
-        path = f"{self.folder}/{file_name([task])}.run"
+        path = f"{self.folder}/{file_name(task)}.run"
         if exists(path):
             return FileGroupTask(task.dataset_name, [path])
         if self._candidates is None:

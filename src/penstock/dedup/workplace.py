@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import psutil
 from penstock.core.sizes import parse_bytes
 from penstock.dedup.phases import exists
 from penstock.storage.atomic import atomic_write
-from penstock.storage.filesystem import filesystem_of, is_local, open_stored
+from penstock.storage.filesystem import filesystem_of, is_local, open_stored, remove_folder
 
 OUTCOME = "outcome.json"
 # Where it is if nobody chose a place.
@@ -61,13 +60,6 @@ class Workplace:
             with suppress(OSError):
                 for folder in (Path(cache), Path(cache).parent):
                     folder.rmdir()
-
-
-def remove_folder(path: str) -> None:
-    """Remove a folder, if it is there."""
-    filesystem, name = filesystem_of(path)
-    if filesystem.exists(name):
-        shutil.rmtree(name) if is_local(filesystem) else filesystem.rm(name, recursive=True)
 
 
 def digest_of(parameters: dict[str, Any]) -> str:

@@ -17,7 +17,7 @@ def enqueue(run: Run, item: Item) -> None:
     pool = run.pools[item.pool]
     run.items[item.key] = item
     pool.items += 1
-    if run.stopping and _is_source(run, item):
+    if run.stopping and _is_left_undone(run, item):
         _abandon(run, item)
         return
     pool.push(item)
@@ -78,14 +78,17 @@ def close(run: Run, batch: Batch) -> None:
 
 
 def abandon_sources(run: Run) -> None:
-    """Forget what has not been begun: what the run was to begin with, and what a source has listed."""
+    """Forget what has not been begun: what the run was to begin with, what a source has listed, what follows barriers.
+
+    What waits for everything in front of it would take the part that was done before the stop for all there is.
+    """
     run.stopping = True
-    for pool in run.pools[:2]:
+    for pool in run.pools:
         for queue in (pool.waiting, pool.early):
             kept = []
             for order, key in queue:
                 item = run.items[key]
-                if _is_source(run, item):
+                if _is_left_undone(run, item):
                     _abandon(run, item)
                 else:
                     kept.append((order, key))
@@ -127,6 +130,11 @@ def _refuse(run: Run, worker_id: str, outputs: Sequence[Output]) -> None:
     keys = [item_key(pool + 1, output.id) for output in outputs]
     if dropped := tuple(key for key in keys if key not in run.items):
         run.actions.append(DropItems(dropped))
+
+
+def _is_left_undone(run: Run, item: Item) -> bool:
+    """Tell whether an item is not worth finishing when the run is to stop."""
+    return _is_source(run, item) or any(pool.spec.barrier for pool in run.pools[: item.pool + 1])
 
 
 def _is_source(run: Run, item: Item) -> bool:

@@ -6,6 +6,7 @@ import io
 import lzma
 import os
 import re
+import shutil
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -142,3 +143,10 @@ def reading(path: str) -> Iterator[None]:
         ) from error
     except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
         raise InputError(f"{path}: cannot be read: {error or type(error).__name__}") from error
+
+
+def remove_folder(path: str) -> None:
+    """Remove a folder, if it is there."""
+    filesystem, name = filesystem_of(path)
+    if filesystem.exists(name):
+        shutil.rmtree(name) if is_local(filesystem) else filesystem.rm(name, recursive=True)
