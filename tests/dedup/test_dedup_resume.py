@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pytest
-from corpora import contents, edited, essay, quiet, write_jsonl
+from corpora import contents, edited, essay, quiet, read_documents, write_jsonl
 
 from penstock import DocumentBatch, StreamingExecutor
 from penstock.dedup import candidates, exact, signing
@@ -227,6 +227,37 @@ def test_a_worker_that_is_killed_costs_nothing_but_time(tmp_path: Path) -> None:
     workflow.run(StreamingExecutor(show_progress=False, cpus=2))
     assert (tmp_path / "died").exists()
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+@dataclass(frozen=True)
+class FailsOn(KeepPolicy):
+    """A policy that fails, or takes its worker along, whenever it sees a certain text."""
+
+    text: str = ""
+    dies: bool = False
+
+    def ranks(self, batch: DocumentBatch, texts: pa.ChunkedArray) -> npt.NDArray[np.float64]:
+        if self.text in texts.to_pylist():
+            if self.dies:
+                os._exit(9)
+            raise ValueError("this one")
+        return super().ranks(batch, texts)
+
+
+@pytest.mark.parametrize("dies", [False, True])
+@pytest.mark.parametrize("workflow", ["exact", "fuzzy"])
+def test_a_search_for_the_row_to_blame_does_not_make_the_others_be_forgotten(
+    tmp_path: Path, workflow: str, dies: bool
+) -> None:
+    documents = [{"id": str(n), "text": essay(n % 40)} for n in range(80)]
+    write_jsonl(tmp_path / "in/a.jsonl", [*documents[:57], {"id": "bad", "text": essay(1000)}, *documents[57:]])
+    make: Any = {"exact": exactly, "fuzzy": fuzzy}[workflow]
+    blamed = make(tmp_path, input_blocksize="1MB")
+    blamed.keep = FailsOn(text=essay(1000), dies=dies)
+    with pytest.raises(PenstockError, match=r"^1 of the input could not be processed"):
+        blamed.run(StreamingExecutor(show_progress=False, cpus=2))
+    kept = read_documents(tmp_path / "out/deduplicated")
+    assert [document["id"] for document in kept] == [*(str(n) for n in range(40)), "bad"]
 
 
 def test_a_run_that_is_killed_leaves_nothing_half_written(tmp_path: Path) -> None:

@@ -55,9 +55,9 @@ class HashTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
 
     def process(self, task: DocumentBatch) -> FileGroupTask:
         """Hash the texts of a batch."""
-        name = f"{file_name(task)}.run"
-        path = f"{self.folder}/{name}"
         documents = self.table.ids(task)
+        name = f"{file_name(task, documents)}.run"
+        path = f"{self.folder}/{name}"
         if not exists(path):
             texts = texts_of(task, self.text_field)
             ranks = self.keep.ranks(task, texts)

@@ -58,8 +58,8 @@ class HashPassages(ProcessingStage[DocumentBatch, FileGroupTask]):
 
     def process(self, task: DocumentBatch) -> FileGroupTask:
         """Hash the passages of a batch."""
-        path = f"{self.folder}/{file_name(task)}.run"
         documents = self.table.ids(task)
+        path = f"{self.folder}/{file_name(task, documents)}.run"
         if not exists(path):
             texts = texts_of(task, self.text_field)
             passages = passages_of(texts, self.unit, self.shortest)

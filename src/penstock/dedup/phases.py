@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+import numpy.typing as npt
+
 from penstock.core.files import FileGroupTask
 from penstock.core.resources import Resources
 from penstock.core.stage import ProcessingStage
@@ -169,13 +172,16 @@ def _added_up(tasks: Sequence[Task[Any]]) -> dict[str, Any]:
     return {"documents": documents}
 
 
-def file_name(task: Task[Any]) -> str:
-    """Return a name for what is made of a task: the same whenever it is made again of the same files.
+def file_name(task: Task[Any], documents: npt.NDArray[np.int64] | None = None) -> str:
+    """Return a name for what is made of a task: the same whenever it is made again of the same documents.
 
-    A task keeps its name when one of its files cannot be read, and is another one when it can.
+    A task keeps its own name when only a part of it is looked at: because one of its files cannot be read, or while it
+    is searched for the row that a worker died of.
     """
-    parts = [task.task_id, *task._metadata.get("source_names", [])]
-    return hashlib.sha256("|".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    digest = hashlib.sha256(task.task_id.encode("utf-8", "surrogateescape"))
+    if documents is not None:
+        digest.update(documents.tobytes())
+    return digest.hexdigest()[:16]
 
 
 def exists(path: str) -> bool:

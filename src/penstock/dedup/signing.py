@@ -120,8 +120,8 @@ class SignTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
 
     def process(self, task: DocumentBatch) -> FileGroupTask:
         """Sign the texts of a batch."""
-        name = f"{file_name(task)}.run"
         documents = self.table.ids(task)
+        name = f"{file_name(task, documents)}.run"
         counts = self.table.counts(documents)
         done = f"{self.folder}/exact/{name}"
         if not exists(done):

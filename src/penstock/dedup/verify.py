@@ -63,7 +63,8 @@ class GatherTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
     def process(self, task: DocumentBatch) -> FileGroupTask:
         """Pick the candidates of a batch."""
         nothing = FileGroupTask(task.dataset_name, [])
-        path = f"{self.folder}/{file_name(task)}.run"
+        ids = self.table.ids(task)
+        path = f"{self.folder}/{file_name(task, ids)}.run"
         if exists(path):
             return FileGroupTask(task.dataset_name, [path])
         if self._candidates is None:
@@ -74,7 +75,6 @@ class GatherTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
         documents, components = self._candidates
         if not len(documents):
             return nothing
-        ids = self.table.ids(task)
         places = np.minimum(np.searchsorted(documents, ids), len(documents) - 1)
         chosen = np.flatnonzero(documents[places] == ids)
         if not len(chosen):
