@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from multiprocessing import forkserver
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import pyarrow as pa
 import pytest
 
 from penstock import DocumentBatch, Pipeline, ProcessingStage, Resources
+from penstock.backends.local.fork_server import start
 from penstock.backends.streaming import StreamingExecutor
 from penstock.core.worker_info import WorkerMetadata
 from penstock.errors import StageError
@@ -228,6 +230,31 @@ def start_script(folder: Path) -> subprocess.Popen[str]:
     while not (folder / "began").exists() and process.poll() is None:
         time.sleep(0.01)
     return process
+
+
+def test_the_process_that_workers_are_forked_from_may_be_killed(tmp_path: Path) -> None:
+    process = start_script(tmp_path)
+    children = psutil.Process(process.pid).children()
+    [server] = [child for child in children if "multiprocessing.forkserver" in " ".join(child.cmdline())]
+    server.kill()
+    (tmp_path / "go").touch()
+    stdout, stderr = process.communicate(timeout=60)
+    assert stdout == "finished\n", stderr
+    assert len(list((tmp_path / "out").glob("*.jsonl"))) == 6
+
+
+def test_a_server_that_dies_while_it_forks_is_asked_again() -> None:
+    class Process(BaseProcess):
+        tries = 0
+
+        def start(self) -> None:
+            self.tries += 1
+            if self.tries == 1:
+                raise EOFError("unexpected EOF")
+
+    process = Process()
+    start(process)
+    assert process.tries == 2
 
 
 def test_ctrl_c_finishes_what_runs_and_a_second_run_goes_on(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ import psutil
 
 from penstock.backends.chain import ChainOrders
 from penstock.backends.local.folders import RunFolders
-from penstock.backends.local.fork_server import fork_server, without_main
+from penstock.backends.local.fork_server import fork_server, start
 from penstock.backends.local.holdings import StoredTasks
 from penstock.backends.local.messages import (
     Begin,
@@ -237,9 +237,8 @@ class LocalBackend:
         else:
             ours, theirs = self._context.Pipe()
             process = self._context.Process(target=worker_main, args=(theirs, orders), name=f"penstock-{action.worker}")
-            with without_main():
-                process.start()
-                self.folders.guard(self._context)
+            start(process)
+            self.folders.guard(self._context)
             theirs.close()
             line, served = Line(ours), frozenset()
         worker = LocalWorker(action.worker, action.pool, process, line, chain.threads, served=served | {action.pool})

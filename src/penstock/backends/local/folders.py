@@ -12,6 +12,8 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
+from penstock.backends.local.fork_server import start
+
 _SHARED_MEMORY = Path("/dev/shm")
 
 
@@ -38,7 +40,7 @@ class RunFolders:
         if self._lifeline is None:
             theirs, self._lifeline = multiprocessing.Pipe(duplex=False)
             arguments = (theirs, (self.memory, self.spill))
-            context.Process(target=_clean_up_after, args=arguments, daemon=False).start()
+            start(context.Process(target=_clean_up_after, args=arguments, daemon=False))
             theirs.close()
 
     def remove(self) -> None:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from enum import IntEnum
 from multiprocessing import forkserver, get_context
 from multiprocessing.context import ForkServerContext
+from multiprocessing.process import BaseProcess
 from typing import Any
 
 
@@ -36,6 +37,15 @@ def fork_server(loaded: Loaded) -> ForkServerContext:
     with without_main():
         forkserver.ensure_running()
     return context
+
+
+def start(process: BaseProcess) -> None:
+    """Start a process; if the server dies over it, by another one."""
+    with without_main():
+        try:
+            process.start()
+        except (EOFError, ConnectionError):
+            process.start()
 
 
 @contextmanager
