@@ -22,7 +22,7 @@ from penstock import DocumentBatch, Pipeline, ProcessingStage, Resources
 from penstock.backends.local.fork_server import start
 from penstock.backends.streaming import StreamingExecutor
 from penstock.core.worker_info import WorkerMetadata
-from penstock.errors import StageError
+from penstock.errors import ClusterError, StageError
 from penstock.testing import ListSource, make_batch
 from penstock.text import JsonlReader, JsonlWriter
 
@@ -243,18 +243,23 @@ def test_the_process_that_workers_are_forked_from_may_be_killed(tmp_path: Path) 
     assert len(list((tmp_path / "out").glob("*.jsonl"))) == 6
 
 
-def test_a_server_that_dies_while_it_forks_is_asked_again() -> None:
+@pytest.mark.parametrize("deaths", [1, 1000])
+def test_a_server_that_dies_while_it_forks_is_asked_again_a_few_times(deaths: int) -> None:
     class Process(BaseProcess):
         tries = 0
 
         def start(self) -> None:
             self.tries += 1
-            if self.tries == 1:
+            if self.tries <= deaths:
                 raise EOFError("unexpected EOF")
 
     process = Process()
-    start(process)
-    assert process.tries == 2
+    if deaths == 1:
+        start(process)
+        assert process.tries == 2
+    else:
+        with pytest.raises(ClusterError, match=r"died 5 times\. Is somebody killing it"):
+            start(process)
 
 
 def test_ctrl_c_finishes_what_runs_and_a_second_run_goes_on(tmp_path: Path) -> None:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import IntEnum
 from multiprocessing import forkserver, get_context
 from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
 from typing import Any
+
+from penstock.errors import ClusterError
+
+# So many may die before it is said that none can live here.
+_SERVERS = 5
 
 
 class Loaded(IntEnum):
@@ -41,11 +46,14 @@ def fork_server(loaded: Loaded) -> ForkServerContext:
 
 def start(process: BaseProcess) -> None:
     """Start a process; if the server dies over it, by another one."""
-    with without_main():
-        try:
+    for _ in range(_SERVERS):
+        with without_main(), suppress(EOFError, ConnectionError):
             process.start()
-        except (EOFError, ConnectionError):
-            process.start()
+            return
+    raise ClusterError(
+        f"workers cannot be started: the process that they are forked from died {_SERVERS} times. Is somebody killing "
+        "it, or is there no memory left?"
+    )
 
 
 @contextmanager
