@@ -130,6 +130,7 @@ def test_a_run_that_is_stopped_says_how_to_go_on_and_leaves_no_empty_folder_when
             workflow.run(quiet())
     assert "Run the same again to go on: what is complete is not done again." in capsys.readouterr().err
     assert (tmp_path / "out/_penstock/dedup").exists()
+    (tmp_path / "out/_penstock/dedup/of-other-files").mkdir()
     with monkeypatch.context() as patch:
         forbid(patch, exact, "text_hashes")
         workflow.run(quiet())

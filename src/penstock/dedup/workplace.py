@@ -10,6 +10,7 @@ from typing import Any
 
 import psutil
 
+from penstock import __version__
 from penstock.core.sizes import parse_bytes
 from penstock.dedup.phases import exists
 from penstock.storage.atomic import atomic_write
@@ -25,7 +26,8 @@ class Workplace:
     """A folder for one input and one set of parameters: what is in it is whole, and right for them."""
 
     def __init__(self, cache_path: str, parameters: dict[str, Any]) -> None:
-        self.folder = f"{cache_path}/{digest_of(parameters)}"
+        # Another version may write something else.
+        self.folder = f"{cache_path}/{digest_of({'penstock': __version__, **parameters})}"
 
     def plan(self, numbers: dict[str, int]) -> dict[str, int]:
         """Return the numbers that this work was begun with; these, if it begins now.
@@ -53,13 +55,15 @@ class Workplace:
 
     def clear(self) -> None:
         """Remove it: what was wanted has been written elsewhere."""
-        remove_folder(self.folder)
         cache = self.folder.rpartition("/")[0]
-        if cache.endswith(f"/{INSIDE_OUTPUT}") and is_local(filesystem_of(cache)[0]):
-            # Nobody asked for these two, and an empty folder says nothing.
+        if not cache.endswith(f"/{INSIDE_OUTPUT}"):
+            remove_folder(self.folder)
+            return
+        # Ours alone: what a run with other parameters, or of other files, left unfinished is of no use to this output.
+        remove_folder(cache)
+        if is_local(filesystem_of(cache)[0]):
             with suppress(OSError):
-                for folder in (Path(cache), Path(cache).parent):
-                    folder.rmdir()
+                Path(cache).parent.rmdir()
 
 
 def digest_of(parameters: dict[str, Any]) -> str:
