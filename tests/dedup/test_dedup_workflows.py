@@ -343,6 +343,15 @@ def test_a_damaged_file_among_others_read_with_it_leaves_their_ids_alone(
     assert receipt.files[0].endswith("in/b/part.parquet")
 
 
+@FORMATS
+def test_a_file_without_the_column_costs_those_read_with_it_nothing(tmp_path: Path, kind: str, write: Write) -> None:
+    write_corpus(tmp_path, kind, write)
+    write(tmp_path / f"in/b/other.{kind}", [{"id": "x", "body": "a text under another name"}])
+    with pytest.raises(PenstockError, match=r"^1 of the input could not be processed[^$]*'text' is missing"):
+        exact(tmp_path, input_filetype=kind).run(StreamingExecutor(show_progress=False, cpus=2))
+    assert sorted(twins(tmp_path / "out", "Exact")) == [f"c{n}" for n in range(5)]
+
+
 # -- removal as a step of its own ------------------------------------------------------------------------------
 
 

@@ -11,13 +11,13 @@ import pyarrow.parquet as pq
 
 from penstock.core.composite import expand
 from penstock.core.files import FileGroupTask, SizedFile
+from penstock.core.paths import one_holds_the_other
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.dedup.phases import Again, AgainAtOnce
 from penstock.dedup.places import FileTable
 from penstock.dedup.workplace import memory_and_workers
 from penstock.errors import InputError
-from penstock.plan.check import one_holds_the_other
 from penstock.storage.filesystem import filesystem_of, open_input, open_stored
 from penstock.text.io.jsonl import JsonlReader, JsonlWriter
 from penstock.text.io.parquet import ParquetReader, ParquetWriter

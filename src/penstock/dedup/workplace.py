@@ -10,7 +10,6 @@ from typing import Any
 
 import psutil
 
-from penstock import __version__
 from penstock.core.sizes import parse_bytes
 from penstock.dedup.phases import exists
 from penstock.storage.atomic import atomic_write
@@ -20,14 +19,15 @@ OUTCOME = "outcome.json"
 # Where it is if nobody chose a place.
 INSIDE_OUTPUT = "_penstock/dedup"
 _SHARE_OF_FREE_MEMORY = 0.4
+# To be raised when something that lies here is written in another way: a run never goes on from the old one then.
+_FORM = 1
 
 
 class Workplace:
     """A folder for one input and one set of parameters: what is in it is whole, and right for them."""
 
     def __init__(self, cache_path: str, parameters: dict[str, Any]) -> None:
-        # Another version may write something else.
-        self.folder = f"{cache_path}/{digest_of({'penstock': __version__, **parameters})}"
+        self.folder = f"{cache_path}/{digest_of({'form': _FORM, **parameters})}"
 
     def plan(self, numbers: dict[str, int]) -> dict[str, int]:
         """Return the numbers that this work was begun with; these, if it begins now.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from penstock.core.cluster import Cluster
 from penstock.core.composite import CompositeStage
+from penstock.core.paths import one_holds_the_other
 from penstock.core.resources import Resources
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import EmptyTask, Task
@@ -140,25 +140,3 @@ def _paths(stages: Stages) -> Iterator[str]:
 def overlap(writer: str, target: str, reader: str) -> str:
     """Say that an output lies where an input does."""
     return f"stage '{writer}' writes into {target}, which '{reader}' reads from; give the output a folder of its own"
-
-
-def one_holds_the_other(one: str, other: str) -> bool:
-    """Tell whether two paths lie one within the other.
-
-    >>> one_holds_the_other("crawl/*.jsonl", "crawl/clean"), one_holds_the_other("crawl", "crawl-2")
-    (True, False)
-    """
-    these, those = _folder(one), _folder(other)
-    shared = min(len(these), len(those))
-    return these[:shared] == those[:shared]
-
-
-def _folder(path: str) -> tuple[str, ...]:
-    """Return the parts of a path up to the first wildcard, without the detours."""
-    parts: list[str] = []
-    for part in re.split(r"[*?\[]", path)[0].split("/")[: None if not re.search(r"[*?\[]", path) else -1]:
-        if part == ".." and parts and parts[-1] not in ("", ".."):
-            parts.pop()
-        elif part not in ("", ".") or not parts:
-            parts.append(part)
-    return tuple(part for part in parts if part != ".")

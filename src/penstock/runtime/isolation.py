@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.core.files import FileGroupTask
 from penstock.core.task import Task
 from penstock.errors import MissingColumnError, OutputError, PenstockError
 from penstock.runtime.selection import apply_selection, count_rows
@@ -40,8 +41,11 @@ def call_with_care(call: Call, tasks: Sequence[Task[Any]], max_attempts: int) ->
     for _ in range(max_attempts):
         try:
             return Isolated(call(_fresh(tasks)))
-        except MissingColumnError:
-            raise  # a matter of the whole table
+        except MissingColumnError as missing:
+            if not any(isinstance(task, FileGroupTask) and task.num_items > 1 for task in tasks):
+                raise  # a matter of the whole table
+            error = missing  # or of one of several files
+            break
         except PenstockError as systematic:
             error = systematic
             if _cause(systematic) is systematic:

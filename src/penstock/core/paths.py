@@ -1,0 +1,27 @@
+"""Paths as users write them: whether one lies within the other."""
+
+from __future__ import annotations
+
+import re
+
+
+def one_holds_the_other(one: str, other: str) -> bool:
+    """Tell whether two paths lie one within the other.
+
+    >>> one_holds_the_other("crawl/*.jsonl", "crawl/clean"), one_holds_the_other("crawl", "crawl-2")
+    (True, False)
+    """
+    these, those = _folder(one), _folder(other)
+    shared = min(len(these), len(those))
+    return these[:shared] == those[:shared]
+
+
+def _folder(path: str) -> tuple[str, ...]:
+    """Return the parts of a path up to the first wildcard, without the detours."""
+    parts: list[str] = []
+    for part in re.split(r"[*?\[]", path)[0].split("/")[: None if not re.search(r"[*?\[]", path) else -1]:
+        if part == ".." and parts and parts[-1] not in ("", ".."):
+            parts.pop()
+        elif part not in ("", ".") or not parts:
+            parts.append(part)
+    return tuple(part for part in parts if part != ".")
