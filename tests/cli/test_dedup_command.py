@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ SENTENCE = "The mill at the river has been there for as long as anybody can reme
 
 def penstock(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "penstock", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="surrogateescape", check=False)
 
 
 def documents() -> list[dict[str, object]]:
@@ -46,6 +47,35 @@ def test_fuzzy_shows_its_arithmetic_first_and_its_result_in_words(tmp_path: Path
     assert "Kept: 4, in unique/deduplicated" in done.stdout
     [row] = [row for row in pq.read_table(tmp_path / "unique/FuzzyDuplicateIds").to_pylist() if row["similarity"] < 1]
     assert row["similarity"] > 0.9
+
+
+def test_a_folder_of_two_formats_is_refused_and_a_description_beside_the_data_left_alone(tmp_path: Path) -> None:
+    write_crawl(tmp_path)
+    pq.write_table(pa.Table.from_pylist(documents()), tmp_path / "crawl/b.parquet")
+    refused = penstock(tmp_path, "dedup", "exact", "crawl", "unique")
+    assert refused.returncode != 0
+    assert "it holds 1 JSONL and 1 Parquet files, which are read one format at a time" in refused.stderr
+    assert "'crawl/**/*.jsonl'" in refused.stderr
+    assert penstock(tmp_path, "dedup", "exact", "crawl/**/*.jsonl", "unique").returncode == 0
+    assert kept(tmp_path / "unique") == ["0", "1", "2", "3", "5"]
+    (tmp_path / "crawl/a.jsonl").rename(tmp_path / "crawl/about.json")
+    done = penstock(tmp_path, "dedup", "exact", "crawl", "other")
+    assert done.returncode == 0, done.stderr
+    assert "read as Parquet; 1 .json files in it are left alone" in done.stderr
+    assert len(list((tmp_path / "other/deduplicated").glob("*.parquet"))) == 1
+
+
+def test_a_file_may_have_a_name_that_is_no_text_or_looks_like_a_pattern(tmp_path: Path) -> None:
+    write_crawl(tmp_path)
+    lines = (tmp_path / "crawl/a.jsonl").read_text()
+    (tmp_path / "crawl/a.jsonl").rename(tmp_path / "crawl/a[1]#.jsonl")
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/crawl/caf\xe9.jsonl")).write_text(lines.replace('"id": "', '"id": "x'))
+    for kind in ("exact", "fuzzy", "lines"):
+        done = penstock(tmp_path, "dedup", kind, "crawl", kind, "--blocksize", "1KB")
+        assert done.returncode == 0, done.stderr
+    assert kept(tmp_path / "exact") == ["0", "1", "2", "3", "5"]
+    said = penstock(tmp_path, "why", "exact", "x2", "--chars", "0")
+    assert "It is a duplicate of '2' in crawl/a[1]#.jsonl" in said.stdout, said.stderr
 
 
 def test_exact_reads_parquet_and_keeps_the_best(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import click
 
 from penstock.cli.options import checkpoint_option, debug_option, expect_workers, ledger_option, without_ledger
@@ -60,12 +62,24 @@ def command(
 
 
 def detect_format(input_path: str) -> str:
-    """Return the format of the files under a path: that of the first file in it."""
+    """Return the format of the files under a path; nothing is left out of it without a word."""
     from penstock.storage.compression import COMPRESSIONS
     from penstock.storage.filesystem import list_files
 
     every_extension = [extension for extensions in FORMATS.values() for extension in extensions]
-    first = list_files(input_path, every_extension)[0].path
-    for compression in COMPRESSIONS:
-        first = first.removesuffix(compression)
-    return next((kind for kind, extensions in FORMATS.items() if first.endswith(extensions)), "Jsonl")
+    found: Counter[str] = Counter()
+    for file in list_files(input_path, every_extension):
+        bare = file.path
+        for compression in COMPRESSIONS:
+            bare = bare.removesuffix(compression)
+        found[next((extension for extension in every_extension if bare.endswith(extension)), ".jsonl")] += 1
+    if not found[".parquet"]:
+        return "Jsonl"
+    if found[".jsonl"]:
+        raise InputError(
+            f"{input_path}: it holds {found['.jsonl']:,} JSONL and {found['.parquet']:,} Parquet files, which are read "
+            f"one format at a time. Give a pattern, in quotes: '{input_path.rstrip('/')}/**/*.jsonl'."
+        )
+    if found[".json"]:  # descriptions of the data, as data sets have them beside it
+        click.echo(f"{input_path}: read as Parquet; {found['.json']:,} .json files in it are left alone.", err=True)
+    return "Parquet"

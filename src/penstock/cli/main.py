@@ -6,6 +6,7 @@ import atexit
 import gc
 import sys
 from importlib import import_module
+from io import TextIOWrapper
 from typing import NoReturn
 
 import click
@@ -79,6 +80,9 @@ def main() -> NoReturn:
     gc.set_threshold(_OBJECTS_BETWEEN_LOOKS)
     atexit.register(gc.freeze)
     let_threads_sleep()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="surrogateescape")  # a file may have a name that is no text
     try:
         cli.main(standalone_mode=False)
     except click.ClickException as error:

@@ -1,8 +1,17 @@
-"""Paths as users write them: whether one lies within the other."""
+"""Paths as users write them: whether one lies within the other, and how one is shown that is no text."""
 
 from __future__ import annotations
 
 import re
+
+
+def shown(path: str) -> str:
+    """Return a path as text; bytes in it that are no UTF-8, which file systems allow, become question marks.
+
+    >>> shown(b"caf\\xe9.jsonl".decode("utf-8", "surrogateescape"))
+    'caf�.jsonl'
+    """
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def one_holds_the_other(one: str, other: str) -> bool:

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from penstock.core.documents import DocumentBatch
 from penstock.core.files import PLACE_BITS, SizedFile
+from penstock.core.paths import shown
 from penstock.errors import InputError, StageError
 from penstock.storage.atomic import atomic_write
 from penstock.storage.filesystem import open_stored
@@ -101,7 +102,7 @@ class FileTable:
         """Return the name of the file each document is in."""
         numbers = np.where(ids < 0, len(self.names) + (ids - INDEXED >> PLACE_BITS), self.file_of(ids))
         return pa.DictionaryArray.from_arrays(
-            numbers.astype(np.int32), pa.array(self.names + self.indexed, pa.string())
+            numbers.astype(np.int32), pa.array(map(shown, self.names + self.indexed), pa.string())
         )
 
     def counts(self, ids: Ids) -> dict[str, Any]:

@@ -99,7 +99,7 @@ def to_table(
     }
     # A column in which nothing is null takes a quarter less time to write if that is known.
     fields = [pa.field(name, values.type, nullable=values.null_count > 0) for name, values in columns.items()]
-    metadata = {METADATA: json.dumps(described, ensure_ascii=False)}
+    metadata = {METADATA: json.dumps(described)}
     return pa.Table.from_arrays(list(columns.values()), schema=pa.schema(fields, metadata))
 
 

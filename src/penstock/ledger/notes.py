@@ -100,7 +100,7 @@ class Notes:
 def _head(fragment: Fragment, compressed: int) -> Head:
     return Head(
         fragment.block,
-        json.dumps(fragment.about, ensure_ascii=False).encode(),
+        json.dumps(fragment.about).encode(),
         len(fragment.rows),
         fragment.rules,
         len(fragment.asked),

@@ -118,7 +118,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - a parameter may be anything
 def write_rules(folder: str, rules: Rules, storage_options: dict[str, Any] | None = None) -> None:
     """Write the rules of a run into its ledger."""
     with atomic_write(f"{folder}/{FILE_NAME}", storage_options) as stream:
-        stream.write(json.dumps(asdict(rules), indent=1, ensure_ascii=False).encode() + b"\n")
+        stream.write(json.dumps(asdict(rules), indent=1).encode() + b"\n")
 
 
 def read_rules(folder: str) -> Rules:

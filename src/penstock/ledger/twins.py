@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from penstock.core.files import PLACE_BITS
+from penstock.core.paths import shown
 from penstock.ledger.decisions import Place
 from penstock.ledger.fragment import BLOCK, ID, ROW
 from penstock.ledger.reading import Ledger
@@ -46,8 +48,7 @@ def find_twin(ledger: Ledger, stage: str, about: dict[str, Any], place: Place) -
     names = about.get("read", {}).get("metadata", {}).get("source_names")
     if table is None or names is None:
         return None
-    # A part of a file is called like the file, with its borders behind.
-    file = names[place.row >> PLACE_BITS].partition("[")[0]
+    file = _whole(names[place.row >> PLACE_BITS])
     for rows in _tables(ledger, table):
         here = pc.equal(pc.bit_wise_and(rows["_curator_dedup_id"], _IN_FILE), place.row & _IN_FILE)
         found = rows.filter(pc.and_(here, pc.equal(rows["file"].cast(pa.string()), file))).to_pylist()
@@ -76,7 +77,7 @@ def _id_of(ledger: Ledger, file: str, place: int) -> str | None:
     for piece in ledger.pieces:
         for block, about in piece.blocks.items():
             names = about.get("read", {}).get("metadata", {}).get("source_names", [])
-            number = next((n for n, name in enumerate(names) if name.partition("[")[0] == file), None)
+            number = next((n for n, name in enumerate(names) if _whole(name) == file), None)
             if number is None or ID not in piece.names:
                 continue
             rows = piece.read([BLOCK, ROW, ID])
@@ -85,3 +86,12 @@ def _id_of(ledger: Ledger, file: str, place: int) -> str | None:
                 if found is not None:
                     return str(found)
     return None
+
+
+def _whole(name: str) -> str:
+    """Return the name of a file as the table has it, given that of a part of it, which has its borders behind.
+
+    >>> _whole("crawl/a[1].jsonl[0:4096]"), _whole("crawl/a[1].jsonl")
+    ('crawl/a[1].jsonl', 'crawl/a[1].jsonl')
+    """
+    return shown(re.sub(r"\[\d+:\d+\]$", "", name))

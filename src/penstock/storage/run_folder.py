@@ -54,7 +54,7 @@ class RunFolder:
     def write_summary(self, summary: dict[str, Any]) -> None:
         """Write the totals."""
         with atomic_write(self.summary, self.storage_options) as stream:
-            stream.write(json.dumps(summary, indent=2, ensure_ascii=False).encode() + b"\n")
+            stream.write(json.dumps(summary, indent=2).encode() + b"\n")
 
     def close(self) -> None:
         """Close the dead-letter file."""
