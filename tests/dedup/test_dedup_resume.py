@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -30,7 +31,7 @@ from penstock.dedup.keep import KeepPolicy
 from penstock.dedup.outcome import Conclude
 from penstock.dedup.removal import RemoveDocuments
 from penstock.dedup.verify import CompareCandidates, GatherTexts
-from penstock.errors import PenstockError
+from penstock.errors import InputError, PenstockError
 
 # Small, so that every pass has several tasks.
 BLOCKSIZE = "5KB"
@@ -192,6 +193,32 @@ def test_a_file_that_can_be_read_again_is_not_left_out_by_what_was_found_without
         make(tmp_path).run(StreamingExecutor(show_progress=False, cpus=2))
     (tmp_path / "in/1.jsonl").write_bytes(whole)
     make(tmp_path).run(quiet())
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("cache", [None, "cache"])
+def test_two_runs_at_once_do_not_work_in_one_place(tmp_path: Path, cache: str | None) -> None:
+    write_corpus(tmp_path)
+    settings = {"cache_path": str(tmp_path / cache)} if cache is not None else {}
+    script = f"""
+        import sys, time
+        from pathlib import Path
+        sys.path.insert(0, r"{Path(__file__).parent}")
+        from test_dedup_resume import Conclude, exactly, quiet
+        def wait(*_):
+            Path(r"{tmp_path}/waits").touch()
+            sys.stdin.read()
+        Conclude.process = wait
+        exactly(Path(r"{tmp_path}"), **{settings}).run(quiet())
+    """
+    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], stdin=subprocess.PIPE) as other:
+        while not (tmp_path / "waits").exists() and other.poll() is None:
+            time.sleep(0.01)
+        with pytest.raises(InputError, match="another run is at work there"):
+            exactly(tmp_path, **settings).run(quiet())
+        other.kill()
+    exactly(tmp_path, **settings).run(quiet())
+    exactly(tmp_path, "whole").run(quiet())
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 

@@ -40,9 +40,13 @@ def run_to_end(
     """
     pipeline = Pipeline(name, stages=stages)
     pipeline.keeps_progress = True
-    tasks = pipeline.run(executor)
-    if when_all_is_well is not None:
-        when_all_is_well()
+    place.claim()
+    try:
+        tasks = pipeline.run(executor)
+        if when_all_is_well is not None:
+            when_all_is_well()
+    finally:
+        place.release()
     result = WorkflowRunResult(name.replace(" ", "_"))
     result.add_pipeline_tasks(name.replace(" ", "_"), tasks)
     result.extend_metadata(numbers())

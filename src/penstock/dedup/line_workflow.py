@@ -102,6 +102,7 @@ class LineDeduplicationWorkflow(WorkflowBase):
             )
         hashed, common = f"{place.folder}/hashed", f"{place.folder}/common"
         receipts = f"{self.output_path}/Cut{self.unit.title()}s"
+        place.claim()
         remove_folder(receipts)  # all of them are written again, and those of other parameters are not ours
         table, fields = extent.table, [self.text_field, *([self.keep.column] if self.keep.column else [])]
         table.save(f"{self.output_path}/{self.unit}_id_generator.json")

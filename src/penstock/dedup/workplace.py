@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import psutil
 
 from penstock.core.sizes import parse_bytes
 from penstock.dedup.phases import exists
-from penstock.storage.atomic import atomic_write
+from penstock.errors import InputError
+from penstock.storage.atomic import atomic_write, explain_write
 from penstock.storage.filesystem import filesystem_of, is_local, open_stored, remove_folder
 
 OUTCOME = "outcome.json"
@@ -28,6 +30,8 @@ class Workplace:
 
     def __init__(self, cache_path: str, parameters: dict[str, Any]) -> None:
         self.folder = f"{cache_path}/{digest_of({'form': _FORM, **parameters})}"
+        self._is_ours_alone = cache_path.endswith(f"/{INSIDE_OUTPUT}")
+        self._claim: IO[str] | None = None
 
     def plan(self, numbers: dict[str, int]) -> dict[str, int]:
         """Return the numbers that this work was begun with; these, if it begins now.
@@ -56,7 +60,7 @@ class Workplace:
     def clear(self) -> None:
         """Remove it: what was wanted has been written elsewhere."""
         cache = self.folder.rpartition("/")[0]
-        if not cache.endswith(f"/{INSIDE_OUTPUT}"):
+        if not self._is_ours_alone:
             remove_folder(self.folder)
             return
         # Ours alone: what a run with other parameters, or of other files, left unfinished is of no use to this output.
@@ -64,6 +68,29 @@ class Workplace:
         if is_local(filesystem_of(cache)[0]):
             with suppress(OSError):
                 Path(cache).parent.rmdir()
+
+    def claim(self) -> None:
+        """Keep other processes out until it is released, or this process ends; remote file systems have no locks."""
+        folder = self.folder.rpartition("/")[0] if self._is_ours_alone else self.folder
+        filesystem, name = filesystem_of(folder)
+        if self._claim is not None or not is_local(filesystem):
+            return
+        with explain_write(folder):
+            Path(name).mkdir(parents=True, exist_ok=True)
+            self._claim = (Path(name) / "lock").open("a")
+        try:
+            fcntl.lockf(self._claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self.release()
+            raise InputError(
+                f"{folder}: another run is at work there. Let it end, or stop it and run again; or give another output."
+            ) from None
+
+    def release(self) -> None:
+        """Let others work here."""
+        if self._claim is not None:
+            self._claim.close()
+            self._claim = None
 
 
 def digest_of(parameters: dict[str, Any]) -> str:
