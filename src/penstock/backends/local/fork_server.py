@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from enum import IntEnum
@@ -15,6 +16,7 @@ from penstock.errors import ClusterError
 
 # So many may die before it is said that none can live here.
 _SERVERS = 5
+_PATIENCE_S = 0.1
 
 
 class Loaded(IntEnum):
@@ -46,10 +48,11 @@ def fork_server(loaded: Loaded) -> ForkServerContext:
 
 def start(process: BaseProcess) -> None:
     """Start a process; if the server dies over it, by another one."""
-    for _ in range(_SERVERS):
+    for number in range(_SERVERS):
         with without_main(), suppress(EOFError, ConnectionError):
             process.start()
             return
+        time.sleep(_PATIENCE_S * number)  # until it is seen that the old one is dead
     raise ClusterError(
         f"workers cannot be started: the process that they are forked from died {_SERVERS} times. Is somebody killing "
         "it, or is there no memory left?"
