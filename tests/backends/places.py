@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock import InlineExecutor, Pipeline, StreamingExecutor
+import pytest
+
+from penstock import DocumentBatch, InlineExecutor, Pipeline, ProcessingStage, Resources, StreamingExecutor
 from penstock.backends.pool_specs import pool_spec
 from penstock.backends.simulated.law import Law
 from penstock.backends.simulated.simulate import simulate
@@ -22,6 +25,24 @@ from penstock.schedule.events import WorkerGone, WorkerLost, WorkerReady
 from penstock.schedule.state import Settings
 
 Stages = list[Any]
+Docs = ProcessingStage[DocumentBatch, DocumentBatch]
+
+
+def texts(tasks: list[Any]) -> list[list[str]]:
+    return [task.to_pyarrow()["text"].to_pylist() for task in tasks]
+
+
+class Each(Docs):
+    """Turns a task into whatever a function makes of it; needs more than a core, so that it is a pool of its own."""
+
+    resources = Resources(cpus=1.5)
+
+    def __init__(self, function: Callable[[DocumentBatch], Any], name: str = "each") -> None:
+        self.function = function
+        self.name = name
+
+    def process(self, task: DocumentBatch) -> Any:
+        return self.function(task)
 
 
 @dataclass
@@ -67,6 +88,19 @@ class Place:
     def letters(self) -> list[dict[str, Any]]:
         path = self.folder / "run/dead_letters.jsonl"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def somewhere(*kinds: str) -> Any:
+    """Return a fixture: a test that takes it is run in a place of each kind."""
+    marked = [pytest.param(kind, marks=pytest.mark.ray) if kind == "ray" else kind for kind in kinds]
+
+    @pytest.fixture(params=marked)
+    def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+        if request.param == "ray":
+            request.getfixturevalue("on_ray")
+        return Place(request.param, tmp_path)
+
+    return place
 
 
 @dataclass(frozen=True)

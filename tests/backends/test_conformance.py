@@ -7,7 +7,6 @@ the very stages that run elsewhere.
 
 from __future__ import annotations
 
-import ctypes
 import io
 import json
 import os
@@ -22,7 +21,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from places import Place
+from places import Docs, Each, Place, somewhere, texts
 
 from penstock import (
     DocumentBatch,
@@ -33,51 +32,14 @@ from penstock import (
 )
 from penstock.backends.simulated.law import Law, constant
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
-from penstock.errors import PlanError, StageError
 from penstock.testing import ListSource, make_batch
 from penstock.text import JsonlReader, JsonlWriter, ScoreFilter, WordCountFilter
 
-Docs = ProcessingStage[DocumentBatch, DocumentBatch]
 Stages = list[Any]
 
-
-@pytest.fixture(params=["inline", "local", "simulated", pytest.param("ray", marks=pytest.mark.ray)])
-def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    if request.param == "ray":
-        request.getfixturevalue("on_ray")
-    return Place(request.param, tmp_path)
-
-
-@pytest.fixture(params=["inline", "local", pytest.param("ray", marks=pytest.mark.ray)])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    if request.param == "ray":
-        request.getfixturevalue("on_ray")
-    return Place(request.param, tmp_path)
-
-
-@pytest.fixture(params=["local", pytest.param("ray", marks=pytest.mark.ray)])
-def workers(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    """Somewhere with worker processes."""
-    if request.param == "ray":
-        request.getfixturevalue("on_ray")
-    return Place(request.param, tmp_path)
-
-
-def texts(tasks: list[Any]) -> list[list[str]]:
-    return [task.to_pyarrow()["text"].to_pylist() for task in tasks]
-
-
-class Each(Docs):
-    """Turns a task into whatever a function makes of it; needs more than a core, so that it is a pool of its own."""
-
-    resources = Resources(cpus=1.5)
-
-    def __init__(self, function: Callable[[DocumentBatch], Any], name: str = "each") -> None:
-        self.function = function
-        self.name = name
-
-    def process(self, task: DocumentBatch) -> Any:
-        return self.function(task)
+anywhere = somewhere("inline", "local", "simulated", "ray")
+place = somewhere("inline", "local", "ray")
+workers = somewhere("local", "ray")
 
 
 # -- what a stage may return -----------------------------------------------------------------------------------
@@ -315,196 +277,6 @@ def test_an_item_larger_than_the_budget_still_passes(workers: Place) -> None:
     assert workers.summary is not None
     assert workers.summary.peak_bytes is not None
     assert workers.summary.peak_bytes <= 300_000
-
-
-# -- what goes wrong -------------------------------------------------------------------------------------------
-
-
-class Picky(Docs):
-    """Does something terrible when it meets a document with a certain word in it, the first so many times."""
-
-    name = "picky"
-
-    def __init__(self, what: str, marks: Path | None = None, times: int = 10**9) -> None:
-        self.what = what
-        self.marks = marks
-        self.times = times
-
-    def process(self, task: DocumentBatch) -> DocumentBatch:
-        if "poison" in task.to_pyarrow()["text"].to_pylist() and self._still_bad():
-            if self.what == "segfault":
-                ctypes.string_at(0)
-            if self.what == "exit":
-                print("I leave of my own will", flush=True)
-                os._exit(3)
-            raise ValueError("this one is poison")
-        return task
-
-    def _still_bad(self) -> bool:
-        if self.marks is None:
-            return True
-        self.marks.mkdir(exist_ok=True)
-        done = len(list(self.marks.iterdir()))
-        (self.marks / str(done)).touch()
-        return done < self.times
-
-
-def with_poison() -> list[DocumentBatch]:
-    return [make_batch(["good", "poison" if i == 1 else "fine", "well"]) for i in range(3)]
-
-
-def without_poison() -> list[list[str]]:
-    return [[text for text in batch if text != "poison"] for batch in texts(with_poison())]
-
-
-@pytest.mark.parametrize("what", ["raise", "segfault"])
-def test_one_bad_row_costs_one_row(workers: Place, what: str) -> None:
-    stages = [ListSource(with_poison()), Picky(what)]
-    results = workers.run(stages, config={"ignore_failures": True}, max_retries=0)
-    assert texts(results) == without_poison()
-    [letter] = workers.letters()
-    assert (letter["stage"], letter["position"], letter["failed"]) == ("picky", 1, True)
-    assert letter["reproduce"].startswith("penstock reproduce ")
-    assert Path(letter["reproduce"].split()[-1]).exists()
-
-
-@pytest.fixture(params=["local", "simulated", pytest.param("ray", marks=pytest.mark.ray)])
-def mortal(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    """Somewhere with workers that can die, real or not."""
-    if request.param == "ray":
-        request.getfixturevalue("on_ray")
-    return Place(request.param, tmp_path)
-
-
-def test_a_row_that_kills_its_worker_is_found_and_nothing_else_is_lost(mortal: Place) -> None:
-    stages = [ListSource(with_poison()), Picky("segfault")]
-    laws = [
-        Law(constant(0.1), lambda order: 3, rows=3),
-        Law(constant(0.1), poison=lambda order: (1,) if order[-1] == 1 else ()),
-    ]
-    outcome = mortal.outcome(stages, laws, config={"ignore_failures": True}, max_retries=0)
-    assert (outcome.results, outcome.letters) == (3, 1)
-
-
-def test_the_error_says_what_where_and_how_to_see_it_again(workers: Place) -> None:
-    with pytest.raises(StageError) as caught:
-        workers.run([ListSource(with_poison()), Picky("segfault" if workers.kind == "ray" else "raise")], max_retries=0)
-    message = str(caught.value)
-    assert "1 of the input could not be processed; everything else was" in message
-    assert "penstock reproduce" in message
-    if workers.kind == "ray":  # the log of a worker elsewhere is not at hand otherwise
-        assert "SIGSEGV" in message
-        assert "in process" in message
-
-
-@pytest.mark.parametrize("what", ["raise", "exit"])
-def test_what_fails_once_is_tried_again_and_nobody_notices(workers: Place, what: str) -> None:
-    stages = [ListSource(with_poison()), Picky(what, workers.folder / "marks", times=1)]
-    assert texts(workers.run(stages)) == texts(with_poison())
-    assert workers.letters() == []
-
-
-class BadSetup(Docs):
-    name = "bad_setup"
-
-    def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
-        raise FileNotFoundError("weights.bin is not there")
-
-    def process(self, task: DocumentBatch) -> DocumentBatch:
-        return task
-
-
-def test_a_setup_that_fails_every_time_ends_the_run_with_its_reason(anywhere: Place) -> None:
-    laws = [Law(constant(0.1), lambda order: 3), Law(constant(0.1), setup_fails=lambda attempt: True)]
-    with pytest.raises(StageError, match=r"weights\.bin is not there|setup failed"):
-        anywhere.outcome([ListSource(with_poison()), BadSetup()], laws)
-
-
-def test_a_stage_that_cannot_travel_is_named_before_anything_starts(workers: Place) -> None:
-    stage = Picky("raise")
-    stage.lock = threading.Lock()  # type: ignore[attr-defined]
-    with pytest.raises(PlanError, match=r"'picky' cannot be sent to a worker process.*setup\(\)"):
-        workers.run([ListSource(with_poison()), stage])
-
-
-class Hang(Docs):
-    """Never ends with a poisonous document."""
-
-    name = "hang"
-
-    def process(self, task: DocumentBatch) -> DocumentBatch:
-        if "poison" in task.to_pyarrow()["text"].to_pylist():
-            threading.Event().wait()
-        return task
-
-
-def test_a_hang_is_ended_and_its_row_found(workers: Place) -> None:
-    settings: dict[str, Any] = {"config": {"ignore_failures": True}, "task_timeout_s": 3.0, "max_retries": 0}
-    assert texts(workers.run([ListSource(with_poison()), Hang()], **settings)) == without_poison()
-    assert "took longer than task_timeout_s=3" in workers.letters()[0]["reason"]
-
-
-class HangNoting(Hang):
-    """Notes every document it is given."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def process(self, task: DocumentBatch) -> DocumentBatch:
-        with (self.folder / task.task_id).open("a") as stream:
-            stream.write("once ")
-        return super().process(task)
-
-
-def test_a_hang_costs_nobody_else_anything(workers: Place) -> None:
-    """Short tasks are given ahead; what ended before the one that hangs was heard of in time."""
-    given = [make_batch(["poison" if number == 150 else f"text {number}"]) for number in range(200)]
-    settings: dict[str, Any] = {"config": {"ignore_failures": True}, "task_timeout_s": 3.0, "max_retries": 0}
-    stage = HangNoting(workers.folder / "noted").with_(num_workers=1)
-    (workers.folder / "noted").mkdir()
-    assert len(workers.run([stage], initial_tasks=given, **settings)) == 199
-    assert [letter["task_id"] for letter in workers.letters()] == ["0_150"]
-    noted = {path.name: len(path.read_text().split()) for path in (workers.folder / "noted").iterdir()}
-    assert {name for name, times in noted.items() if times > 1} <= {"0_150"}
-    assert len(noted) == 200
-
-
-class KillNoted(Docs):
-    """Does not survive a poisonous document."""
-
-    name = "killed"
-
-    def process(self, task: DocumentBatch) -> DocumentBatch:
-        if "poison" in task.to_pyarrow()["text"].to_pylist():
-            os._exit(3)
-        return task
-
-
-def test_one_that_ends_its_worker_costs_nobody_else_anything(workers: Place) -> None:
-    given = [make_batch(["poison" if number == 150 else f"text {number}"]) for number in range(200)]
-    settings: dict[str, Any] = {"config": {"ignore_failures": True}, "max_retries": 0}
-    assert len(workers.run([KillNoted().with_(num_workers=1)], initial_tasks=given, **settings)) == 199
-    assert [letter["task_id"] for letter in workers.letters()] == ["0_150"]
-
-
-def test_memory_past_what_was_declared_is_not_granted(workers: Place) -> None:
-    stage = Hoard().with_(resources=Resources(cpus=1, memory_gb=0.6))
-    settings: dict[str, Any] = {"config": {"ignore_failures": True}, "max_retries": 0}
-    assert texts(workers.run([ListSource(with_poison()), stage], **settings)) == without_poison()
-    assert "more than its memory_gb=0.6" in workers.letters()[0]["reason"]
-
-
-class Hoard(Docs):
-    """Takes a gigabyte for a poisonous document."""
-
-    name = "hoard"
-
-    def process(self, task: DocumentBatch) -> DocumentBatch:
-        if "poison" in task.to_pyarrow()["text"].to_pylist():
-            hoard = bytearray(900_000_000)
-            hoard[::4096] = b"x" * len(hoard[::4096])
-            threading.Event().wait()
-        return task
 
 
 # -- the same bytes --------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from places import Place
+from places import Place, somewhere
 
 from penstock import DocumentBatch, Task
 from penstock.errors import OutputError, StageError
@@ -16,12 +16,7 @@ from penstock.runtime.isolation import stops_everybody
 from penstock.testing import make_batch
 from penstock.text import JsonlWriter, Modify
 
-
-@pytest.fixture(params=["local", pytest.param("ray", marks=pytest.mark.ray)])
-def workers(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    if request.param == "ray":
-        request.getfixturevalue("on_ray")
-    return Place(request.param, tmp_path)
+workers = somewhere("local", "ray")
 
 
 class Writer(JsonlWriter):

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import copy
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import cycle, islice
+from itertools import islice
 from typing import Any
 
 from penstock.core.counters import StageCounters
 from penstock.core.perf import StagePerfStats
-from penstock.core.rejection import MAX_EXCERPT, Rejection
+from penstock.core.rejection import Rejection
 from penstock.core.task import Task
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
-from penstock.errors import MissingColumnError, PenstockError, StageError
-from penstock.ledger.collector import Collector, LedgerOrders, Passage
+from penstock.errors import PenstockError
+from penstock.ledger.collector import Collector, LedgerOrders
+from penstock.runtime.blame import blaming, failure_of, require_inputs
 from penstock.runtime.calling import Step, call_stage
 from penstock.runtime.isolation import call_with_care
 from penstock.runtime.selection import apply_selection, count_rows, locate
+from penstock.runtime.tally import Consumed, count, measure
 from penstock.schedule.actions import Selection
 
 
@@ -29,23 +30,6 @@ class ChainResult:
 
     outputs: list[Task[Any]] = field(default_factory=list)
     rejections: list[Rejection] = field(default_factory=list)
-
-
-class _Consumed:
-    """What a step was given, looked at before the stage may change it."""
-
-    def __init__(self, tasks: Sequence[Task[Any]], passage: Passage | None = None) -> None:
-        self.tasks = len(tasks)
-        self.items, self.bytes = _measure(tasks)
-        self.task_ids = ",".join(task.task_id for task in tasks)
-        self.noun = tasks[0].noun if tasks else ""
-        self.passage = passage
-
-    def used_up(self) -> _Consumed:
-        """Return the same tasks when all of them is accounted for already."""
-        rest = copy.copy(self)
-        rest.tasks = rest.items = rest.bytes = 0
-        return rest
 
 
 class Worker:
@@ -99,7 +83,7 @@ class Worker:
     def prepare_node(self, node: NodeInfo, metadata: WorkerMetadata) -> None:
         """Let every stage do what it does once per node."""
         for step in self._steps:
-            with _blaming(step, "setup_on_node"):
+            with blaming(step, "setup_on_node"):
                 step.setup_on_node(node, metadata)
 
     def set_up(self, metadata: WorkerMetadata) -> None:
@@ -107,7 +91,7 @@ class Worker:
         for step in self._steps:
             step._clock = self._clock
             step._keeps_ledger = self._ledger is not None
-            with _blaming(step, "setup"):
+            with blaming(step, "setup"):
                 step.setup(metadata)
             self._started.append(step)
 
@@ -117,7 +101,7 @@ class Worker:
         while self._started:
             step = self._started.pop()
             try:
-                with _blaming(step, "teardown"):
+                with blaming(step, "teardown"):
                     step.teardown()
             except PenstockError as error:
                 troubles.append(error)
@@ -194,7 +178,7 @@ class Worker:
         """Let one step work on a chunk; what it gives one by one is counted as it comes."""
         step, counters = self._steps[number], self._counters[number]
         passage = self._ledger.begin(number, tasks) if self._ledger is not None else None
-        consumed = _Consumed(tasks, passage)
+        consumed = Consumed(tasks, passage)
         start = self._clock()
         try:
             outputs = self._call(step, counters, tasks)
@@ -209,7 +193,7 @@ class Worker:
         return self._pieces(number, tasks, consumed, outputs)
 
     def _pieces(
-        self, number: int, tasks: list[Task[Any]], consumed: _Consumed, pieces: Iterator[Task[Any]]
+        self, number: int, tasks: list[Task[Any]], consumed: Consumed, pieces: Iterator[Task[Any]]
     ) -> Iterator[Task[Any]]:
         """Give out what a stage makes one by one; if it raises on the way, begin again and leave out what was given."""
         step, counters = self._steps[number], self._counters[number]
@@ -218,7 +202,7 @@ class Worker:
             self._begin(number)
             start = self._clock()
             try:
-                with _blaming(step, "process", tasks):
+                with blaming(step, "process", tasks):
                     piece = next(pieces, None)
             except PenstockError as error:
                 failures += 1
@@ -242,7 +226,7 @@ class Worker:
         self,
         step: Step,
         counters: list[StageCounters],
-        consumed: _Consumed,
+        consumed: Consumed,
         outputs: list[Task[Any]],
         seconds: float,
     ) -> None:
@@ -251,7 +235,7 @@ class Worker:
         self._rejections.extend(replace(rejection, task_id=consumed.task_ids) for rejection in rejected)
         if consumed.passage is not None:
             consumed.passage.gave(outputs, step.take_verdicts())
-        items_out, bytes_out = _measure(outputs)
+        items_out, bytes_out = measure(outputs)
         metrics = step._consume_custom_metrics()
         whole = StageCounters(
             step.name,
@@ -266,7 +250,7 @@ class Worker:
             noun_out=outputs[0].noun if outputs else "",
             metrics=metrics,
         )
-        _count(step, counters, whole)
+        count(step, counters, whole)
         for output in outputs:
             output.add_stage_perf(
                 StagePerfStats(step.name, seconds, 0.0, consumed.bytes / 2**20, consumed.items, metrics)
@@ -278,9 +262,9 @@ class Worker:
         def call(given: list[Task[Any]]) -> list[Task[Any]] | Iterator[Task[Any]]:
             step.take_rejections()  # of a try that failed
             step.take_verdicts()
-            with _blaming(step, "process", given):
+            with blaming(step, "process", given):
                 for task in given:
-                    _require_inputs(step, task)
+                    require_inputs(step, task)
                 return call_stage(step, given)
 
         if self._max_attempts is None:
@@ -288,62 +272,10 @@ class Worker:
         isolated = call_with_care(call, tasks, self._max_attempts)
         for row in isolated.bad_rows:
             counters[0].errors += 1
-            self._rejections.append(self._failure(step, tasks, row, isolated.error))
+            self._rejections.append(failure_of(step, tasks, row, isolated.error, self._keep_failure))
             if self._ledger is not None:
                 self._ledger.failed(self._steps.index(step), *locate(tasks, row))
         return isolated.outputs
-
-    def _failure(self, step: Step, tasks: list[Task[Any]], row: int, error: Exception | None) -> Rejection:
-        """Describe one row that a stage cannot process."""
-        task, position = locate(tasks, row)
-        alone = task.select([position]) or task
-        return Rejection(
-            stage=step.name,
-            reason=str(error),
-            source=", ".join(alone._metadata.get("source_files", [])[:3]),
-            position=position,
-            excerpt=task.excerpt(position)[:MAX_EXCERPT],
-            task_id=task.task_id,
-            failed=True,
-            reproduce=self._keep_failure(step, alone) if self._keep_failure is not None else "",
-        )
-
-
-def _require_inputs(step: Step, task: Task[Any]) -> None:
-    missing = step.missing_from(task)
-    if missing:
-        get_columns = getattr(task, "get_columns", list)
-        to_blame = next((part for part in step.parts() if missing[0] in part.missing_from(task)), step)
-        parameter = next(
-            (key for key, value in vars(to_blame).items() if isinstance(value, str) and value == missing[0]), None
-        )
-        raise MissingColumnError(to_blame.name, missing[0], get_columns(), parameter)
-    if not step.validate_input(task):
-        raise ValueError(f"validate_input refused task {task!r}")
-
-
-def _count(step: Step, counters: list[StageCounters], whole: StageCounters) -> None:
-    """Add what a step did to the counters of the stages it stands for."""
-    if len(counters) == 1:
-        counters[0].add(whole)
-        step.take_part_counts()
-        return
-    # A merged stage knows what each part did; what belongs to no part in particular goes to the first.
-    for counter in counters:
-        counter.tasks += whole.tasks
-    # One count per part and task.
-    for part, counter in zip(step.take_part_counts(), cycle(counters), strict=False):
-        counter.items_in += part.items_in
-        counter.items_out += part.items_out
-        counter.bytes_in += part.bytes_in
-        counter.bytes_out += part.bytes_out
-        counter.seconds += part.seconds
-        counter.noun_in = counter.noun_out = whole.noun_in
-    counters[0].add(StageCounters(counters[0].stage, rejected=whole.rejected, metrics=whole.metrics))
-
-
-def _measure(tasks: Sequence[Task[Any]]) -> tuple[int, int]:
-    return sum(task.num_items for task in tasks), sum(task.num_bytes for task in tasks)
 
 
 def _grouped(tasks: Iterator[Task[Any]], size: int) -> Iterator[list[Task[Any]]]:
@@ -356,24 +288,3 @@ def _taken(tasks: list[Task[Any]], size: int) -> Iterator[list[Task[Any]]]:
     tasks.reverse()
     while tasks:
         yield [tasks.pop() for _ in range(min(size, len(tasks)))]
-
-
-class _blaming:  # noqa: N801 - reads as a word in a with statement
-    """Turn what a stage raises into an error that names the stage, the call and the task."""
-
-    def __init__(self, step: Step, call: str, tasks: Sequence[Task[Any]] = ()) -> None:
-        self._step, self._call, self._tasks = step, call, tasks
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _type: object, error: BaseException | None, _traceback: object) -> None:
-        if not isinstance(error, Exception) or isinstance(error, PenstockError):
-            return
-        where = ""
-        if self._tasks:
-            files = self._tasks[0]._metadata.get("source_files", [])
-            names = ", ".join(task.task_id for task in self._tasks)
-            where = f" on task {names}" + (f" (from {', '.join(files[:3])})" if files else "")
-        reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        raise StageError(f"stage '{self._step.name}': {self._call} failed{where}: {reason}") from error

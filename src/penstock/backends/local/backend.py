@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import os
 import selectors
-import signal
 import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from math import ceil
 from multiprocessing.connection import wait as wait_for
-from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any, cast
-
-import psutil
 
 from penstock.backends.chain import ChainOrders
 from penstock.backends.local.folders import RunFolders
@@ -37,6 +32,7 @@ from penstock.backends.local.messages import (
 from penstock.backends.local.own_stages import may_stay, needed_by
 from penstock.backends.local.process import WorkerOrders, worker_main
 from penstock.backends.local.spares import Spare, Spares
+from penstock.backends.local.worker_process import LocalWorker, resident_bytes
 from penstock.backends.reception import Reception
 from penstock.backends.travelling import pickled_chain, preludes
 from penstock.core.cluster import Cluster
@@ -59,31 +55,12 @@ from penstock.schedule.actions import (
     StopWorker,
 )
 from penstock.schedule.events import Event, StopAsked, WorkerGone, WorkerLost, WorkerReady
+from penstock.storage.atomic import explain_write
 
 _LOOK_AT_MEMORY_EVERY_S = 0.5
 _STOP_PATIENCE_S = 30.0
 # A worker that was told to leave has torn down in about a millisecond.
 _LEAVING_S = 0.005
-# Signals that a process hardly ever sends itself: whoever did need not have meant the task.
-_SENT_BY_OTHERS = {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT}
-
-
-@dataclass
-class LocalWorker:
-    """A worker process as the driver sees it."""
-
-    id: str
-    pool: int
-    process: ForkServerProcess
-    line: Line
-    threads: int
-    orders: dict[int, RunBatch] = field(default_factory=dict)
-    ending: bool = False
-    hung_up: bool = False
-    kill_reason: str = ""
-    stop_by: float = float("inf")
-    # Pools its process has served, this one included.
-    served: frozenset[int] = frozenset()
 
 
 class LocalBackend:
@@ -171,7 +148,8 @@ class LocalBackend:
     def put(self, key: str, task: Task[Any]) -> Stored:
         """Store a task that a run begins with."""
         path = self.folders.spill / f"root-{len(self._stored)}"
-        store(dump_task(task), path)
+        with explain_write(str(path)):
+            store(dump_task(task), path)
         stored = Stored(task.task_id, task._order, task._sources, 0, rows_of(task), str(path))
         self._stored.add(key, stored)
         return stored
@@ -317,18 +295,16 @@ class LocalBackend:
         step, rows = take_crumb(crumb_path(self.folders.memory, worker.id))
         if worker.ending:
             return [*events, WorkerGone(worker.id)]
-        exit_code = worker.process.exitcode
-        reason = worker.kill_reason or _how_it_ended(exit_code)
-        from_outside = not worker.kill_reason and exit_code is not None and -exit_code in _SENT_BY_OTHERS
+        reason, from_outside = worker.how_it_ended()
         return [*events, WorkerLost(worker.id, reason, step, rows, from_outside)]
 
     def _look_at_workers(self) -> list[Event]:
         """Kill workers that use more memory than their stages declared, or do not stop."""
         self._next_look = self.now() + _LOOK_AT_MEMORY_EVERY_S
         self._spares.let_go(self.now())
-        resident = sum(_resident(pid) for pid in self._spares.pids)
+        resident = sum(resident_bytes(pid) for pid in self._spares.pids)
         for worker in self._workers.values():
-            used = _resident(worker.process.pid)
+            used = resident_bytes(worker.process.pid)
             resident += used
             limit = self._limits[worker.pool]
             if limit is not None and used > limit * GB and not worker.kill_reason:
@@ -352,19 +328,3 @@ class LocalBackend:
         self._send(
             worker, Run(action.batch, places, action.credit, action.already, action.selections, action.probe, spill)
         )
-
-
-def _how_it_ended(exit_code: int | None) -> str:
-    if exit_code is None or exit_code >= 0:
-        return f"the worker process ended by itself with exit code {exit_code}"
-    name = signal.Signals(-exit_code).name
-    hint = " (out of memory, if nobody killed it on purpose)" if name == "SIGKILL" else ""
-    return f"the worker process was ended by {name}{hint}"
-
-
-def _resident(pid: int | None) -> int:
-    """Return how much memory a process uses; nothing if it is gone."""
-    try:
-        return int(psutil.Process(pid).memory_info().rss) if pid is not None else 0
-    except psutil.Error:
-        return 0
