@@ -277,6 +277,22 @@ def test_output_inside_the_input_is_refused_before_anything_is_written(tmp_path:
     assert sorted(tmp_path.rglob("*")) == before
 
 
+@FORMATS
+def test_a_column_that_no_file_has_is_named_before_anything_is_written(tmp_path: Path, kind: str, write: Write) -> None:
+    write_corpus(tmp_path, kind, write)
+    with pytest.raises(InputError, match=r"column 'txt' is missing; .* Set text_field='text' if that is the one"):
+        fuzzy(tmp_path, input_filetype=kind, text_field="txt").run(quiet())
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_archive_that_is_none_costs_nobody_else_anything(tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    (tmp_path / "in/a/0.jsonl.gz").write_bytes(bytes(range(256)))
+    with pytest.raises(PenstockError, match=r"^1 of the input could not be processed[^$]*0\.jsonl\.gz: cannot be read"):
+        exact(tmp_path).run(StreamingExecutor(show_progress=False, cpus=2))
+    assert ids(tmp_path / "out/deduplicated") == KEPT_EXACT
+
+
 def test_a_column_that_holds_no_texts_at_all_is_named(tmp_path: Path) -> None:
     write_parquet(tmp_path / "in/a.parquet", [{"text": ["a", "list"]}])
     with pytest.raises(InputError, match=r"column 'text' holds list.*, not text"):

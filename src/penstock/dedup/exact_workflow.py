@@ -16,8 +16,9 @@ from penstock.core.task import Task
 from penstock.core.workflow import WorkflowBase, WorkflowRunResult
 from penstock.dedup.ending import run_to_end, write_what_stays
 from penstock.dedup.exact import EXACT_RECORD, FindExactDuplicates, HashTexts
+from penstock.dedup.extent import Extent
 from penstock.dedup.index import EXACT, INDEXED_FILES, AddToIndex, Index
-from penstock.dedup.inputs import Extent, Input
+from penstock.dedup.inputs import Input
 from penstock.dedup.keep import parse_keep
 from penstock.dedup.outcome import Conclude
 from penstock.dedup.phases import EachFile, Phase
@@ -109,7 +110,7 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         """Find the duplicates, and remove them if asked to; ``initial_tasks`` name files in place of ``input_path``."""
         started = time.monotonic()
         source = self.input.or_tasks(initial_tasks, type(self).__name__)
-        extent = source.look(self.output_path)
+        extent = source.look(self.output_path, self.text_field, "url_field" if self.kind == "url" else "text_field")
         index, generation = self._index(extent)
         table = replace(extent.table, indexed=index.file_names if index else ())
         known = [part.name for part in index.generations] if index else None

@@ -19,8 +19,9 @@ from penstock.dedup.ending import run_to_end, write_what_stays
 from penstock.dedup.estimate import CompareSignatures, GatherSignatures
 from penstock.dedup.evidence import HELD_BYTES
 from penstock.dedup.exact import FindExactDuplicates
+from penstock.dedup.extent import Extent
 from penstock.dedup.index import BANDS, EXACT, INDEXED_FILES, SIGNATURES, AddToIndex, Index
-from penstock.dedup.inputs import Extent, Input
+from penstock.dedup.inputs import Input
 from penstock.dedup.keep import parse_keep
 from penstock.dedup.outcome import Conclude, ListTwins
 from penstock.dedup.phases import LISTING, EachFile, Phase, Spread
@@ -135,7 +136,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
         """Find the duplicates, and remove them if asked to; ``initial_tasks`` name files in place of ``input_path``."""
         started = time.monotonic()
         source = self.input.or_tasks(initial_tasks, type(self).__name__)
-        extent = source.look(self.output_path)
+        extent = source.look(self.output_path, self.text_field)
         index, generation = self._index(extent)
         known = [part.name for part in index.generations] if index else None
         place = Workplace(self.cache_path, {"files": extent.files, "index": known, **self._parameters()})

@@ -6,19 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from penstock.core.composite import expand
-from penstock.core.files import FileGroupTask, SizedFile
+from penstock.core.files import FileGroupTask
 from penstock.core.paths import one_holds_the_other
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
+from penstock.dedup.extent import Extent, look_at
 from penstock.dedup.phases import Again, AgainAtOnce
-from penstock.dedup.places import FileTable
 from penstock.dedup.workplace import memory_and_workers
 from penstock.errors import InputError
-from penstock.storage.filesystem import filesystem_of, open_input, open_stored
+from penstock.storage.filesystem import filesystem_of
 from penstock.text.io.jsonl import JsonlReader, JsonlWriter
 from penstock.text.io.parquet import ParquetReader, ParquetWriter
 from penstock.text.io.partitioning import FilePartitioningStage
@@ -29,25 +26,8 @@ Stage = ProcessingStage[Any, Any]
 
 _READERS: dict[str, type[DocumentReader]] = {"parquet": ParquetReader, "jsonl": JsonlReader}
 _WRITERS: dict[str, type[DocumentWriter]] = {"parquet": ParquetWriter, "jsonl": JsonlWriter}
-# A compressed file holds about so much more text than it has bytes.
-_UNPACKED = {".gz": 4, ".zst": 4, ".bz2": 5, ".xz": 5}
-# To tell about how many documents there are, so many files are looked into, so far.
-_FILES_LOOKED_INTO = 16
-_BYTES_LOOKED_AT = 1 << 18
 # What is made of small files on the way is written for so many bytes of them together, not for each.
 _TOGETHER_BYTES = 1 << 20
-
-
-@dataclass(frozen=True)
-class Extent:
-    """What there is to read."""
-
-    table: FileTable
-    # Names and sizes: other ones are another input.
-    files: list[tuple[str, int]]
-    # About how much text, and how many documents.
-    text_bytes: int
-    documents: int
 
 
 @dataclass
@@ -113,40 +93,16 @@ class Input:
         reading.is_repetition = True
         return (AgainAtOnce if at_once else Again)(name, listing), reading
 
-    def look(self, output_path: str) -> Extent:
-        """Look at what there is to read: all names and sizes, and into a few of the files."""
+    def look(self, output_path: str, text_field: str, parameter: str = "text_field") -> Extent:
+        """Look at what there is to read; ``parameter`` is what the user names the column of texts by."""
         listing = self.stages()[0]
         for path in listing.reads_from():
             # Said before anything is written, because the next run would read that.
             if one_holds_the_other(filesystem_of(path)[1], filesystem_of(output_path)[1]):
                 raise InputError(f"{output_path} and {path}, which is read, lie one within the other. "
                                  "Give the output a folder of its own.")  # fmt: skip
-        files = listing.source_files()
-        looks = [self._look_into(file) for file in files[:: max(1, len(files) // _FILES_LOOKED_INTO)]]
-        stored, text, documents = (sum(column) for column in zip(*looks, strict=True))
-        text_bytes = int(sum(file.size for file in files) * text / max(1, stored))
-        return Extent(
-            FileTable.of(files),
-            [(file.name, file.size) for file in files],
-            text_bytes,
-            max(1, int(text_bytes * documents / max(1, text))),
-        )
-
-    def _look_into(self, file: SizedFile) -> tuple[float, int, int]:
-        """Return the bytes of a file, or of its beginning, and how much text and how many documents they hold."""
-        options = (self.read_kwargs or {}).get("storage_options")
-        if self.filetype == "parquet":
-            try:
-                with open_stored(file.path, options) as stream:
-                    metadata = pq.ParquetFile(stream).metadata
-            except pa.ArrowInvalid:
-                return file.size, file.size, 0  # damaged: its reader will say so
-            unpacked = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
-            return file.size, unpacked, metadata.num_rows
-        with open_input(file.path, options) as stream:
-            beginning = stream.read(_BYTES_LOOKED_AT)
-        factor = next((factor for ending, factor in _UNPACKED.items() if file.path.endswith(ending)), 1)
-        return len(beginning) / factor, len(beginning), beginning.count(b"\n")
+        files, options = listing.source_files(), (self.read_kwargs or {}).get("storage_options")
+        return look_at(files, self.filetype, text_field, parameter, options)
 
 
 def writer(filetype: str, path: str, **settings: Any) -> Stage:  # noqa: ANN401 - those of the writer

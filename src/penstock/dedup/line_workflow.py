@@ -87,7 +87,7 @@ class LineDeduplicationWorkflow(WorkflowBase):
         """Count, cut, write."""
         started = time.monotonic()
         source = self.input.or_tasks(initial_tasks, type(self).__name__)
-        extent = source.look(self.output_path)
+        extent = source.look(self.output_path, self.text_field)
         place = Workplace(self.cache_path, {"files": extent.files, **self._parameters()})
         budget, workers = memory_and_workers(self.memory_budget)
         records = extent.text_bytes // _MEAN_PASSAGE_BYTES[self.unit] * EXACT_RECORD.itemsize
