@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock import DocumentBatch, InlineExecutor, Pipeline, StreamingExecutor
+from penstock.dedup import FuzzyDeduplicationWorkflow
 from penstock.errors import InputError, PlanError, StageError
 from penstock.testing import make_batch
 from penstock.text import (
@@ -194,3 +195,32 @@ def test_modes_look_at_what_lies_there(bucket: str, options: dict[str, Any]) -> 
 def test_what_is_not_there_is_named(bucket: str, options: dict[str, Any]) -> None:
     with pytest.raises((PlanError, InputError), match=f"{bucket}/nowhere: there is no such file or folder"):
         run(JsonlReader(f"{bucket}/nowhere", read_kwargs={"storage_options": options}))
+
+
+def test_a_deduplication_lies_in_a_store_with_all_it_needs_in_between(bucket: str, options: dict[str, Any]) -> None:
+    import s3fs
+
+    store = s3fs.S3FileSystem(**options, use_listings_cache=False)
+    # Of ten texts of their own each file shares five with the one before it.
+    for number in range(3):
+        texts = [" ".join(f"{word} of {page}" for word in range(60)) for page in range(5 * number, 5 * number + 10)]
+        lines = [json.dumps({"id": f"{number}-{page}", "text": text}) for page, text in enumerate(texts)]
+        store.pipe(f"{bucket}/pages/{number}.jsonl", "\n".join(lines).encode())
+    for output in ("first", "again"):
+        result = FuzzyDeduplicationWorkflow(
+            f"{bucket}/cache",
+            f"{bucket}/{output}",
+            f"{bucket}/pages",
+            "jsonl",
+            read_kwargs={"storage_options": options},
+            write_kwargs={"storage_options": options},
+            index_path=f"{bucket}/index",
+            perform_removal=True,
+            show_progress=False,
+        ).run(StreamingExecutor(show_progress=False, cpus=2))
+        assert result.get_metadata("num_duplicates") == 10
+        assert len(lines_in(f"{bucket}/{output}/deduplicated", options)) == 20
+    assert store.exists(f"{bucket}/index/index.json")
+    assert [name for name in store.find(f"{bucket}/cache") if "." in name] == [], "removed, but for the folder"
+    with store.open(f"{bucket}/first/FuzzyDuplicateIds/part.0.parquet") as stream:
+        assert pq.read_table(stream).num_rows == 10

@@ -38,6 +38,8 @@ def run_to_end(
 
     ``when_all_is_well`` is done at last, and only if nothing failed.
     """
+    for stage in stages:
+        stage.__dict__["_reach"] = place.reach  # known in every process that one of them gets to
     pipeline = Pipeline(name, stages=stages)
     pipeline.keeps_progress = True
     place.claim()

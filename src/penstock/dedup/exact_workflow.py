@@ -26,6 +26,7 @@ from penstock.dedup.removal import RemoveDocuments
 from penstock.dedup.workplace import INSIDE_OUTPUT, Workplace, digest_of, memory_and_workers
 from penstock.errors import InputError
 from penstock.kernels.text_hash import TEXT_HASH
+from penstock.storage.reach import Reach
 
 # Measured: a record is held about so many times while a partition is sorted.
 _TIMES_RECORD = 5
@@ -109,12 +110,14 @@ class ExactDeduplicationWorkflow(WorkflowBase):
     ) -> WorkflowRunResult:
         """Find the duplicates, and remove them if asked to; ``initial_tasks`` name files in place of ``input_path``."""
         started = time.monotonic()
+        folders = [self.output_path, self.cache_path, *([self.index_path] if self.index_path else [])]
+        reach = Reach(folders, self.write_kwargs.get("storage_options"))
         source = self.input.or_tasks(initial_tasks, type(self).__name__)
         extent = source.look(self.output_path, self.text_field, "url_field" if self.kind == "url" else "text_field")
         index, generation = self._index(extent)
         table = replace(extent.table, indexed=index.file_names if index else ())
         known = [part.name for part in index.generations] if index else None
-        place = Workplace(self.cache_path, {"files": extent.files, "index": known, **self._parameters()})
+        place = Workplace(self.cache_path, {"files": extent.files, "index": known, **self._parameters()}, reach)
         parts = self._partitions(extent, place)
         table.save(f"{self.output_path}/{self.kind}_id_generator.json")
         fields = [self.text_field, *([self.keep.column] if self.keep.column else [])]

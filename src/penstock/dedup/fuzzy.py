@@ -34,6 +34,7 @@ from penstock.kernels.minhash import is_warm
 from penstock.kernels.shingles import Shingling
 from penstock.kernels.signing import choose_device
 from penstock.kernels.text_hash import TEXT_HASH
+from penstock.storage.reach import Reach
 
 Stage = ProcessingStage[Any, Any]
 _VERIFY = ("shingles", "signature")
@@ -135,11 +136,13 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
     ) -> WorkflowRunResult:
         """Find the duplicates, and remove them if asked to; ``initial_tasks`` name files in place of ``input_path``."""
         started = time.monotonic()
+        folders = [self.output_path, self.cache_path, *([self.index_path] if self.index_path else [])]
+        reach = Reach(folders, self.write_kwargs.get("storage_options"))
         source = self.input.or_tasks(initial_tasks, type(self).__name__)
         extent = source.look(self.output_path, self.text_field)
         index, generation = self._index(extent)
         known = [part.name for part in index.generations] if index else None
-        place = Workplace(self.cache_path, {"files": extent.files, "index": known, **self._parameters()})
+        place = Workplace(self.cache_path, {"files": extent.files, "index": known, **self._parameters()}, reach)
         arithmetic = self._arithmetic(extent, place, index)
         table = replace(extent.table, indexed=index.file_names if index else ())
         if self.show_progress:

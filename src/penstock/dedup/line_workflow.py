@@ -25,6 +25,7 @@ from penstock.dedup.passages import SEPARATORS
 from penstock.dedup.phases import Phase
 from penstock.dedup.workplace import INSIDE_OUTPUT, Workplace, memory_and_workers
 from penstock.storage.filesystem import filesystem_of, remove_folder
+from penstock.storage.reach import Reach
 
 _TIMES_RECORD = 5
 _FEWEST_PARTITIONS = 4
@@ -86,9 +87,11 @@ class LineDeduplicationWorkflow(WorkflowBase):
     ) -> WorkflowRunResult:
         """Count, cut, write."""
         started = time.monotonic()
+        folders = [self.output_path, self.cache_path]
+        reach = Reach(folders, self.write_kwargs.get("storage_options"))
         source = self.input.or_tasks(initial_tasks, type(self).__name__)
         extent = source.look(self.output_path, self.text_field)
-        place = Workplace(self.cache_path, {"files": extent.files, **self._parameters()})
+        place = Workplace(self.cache_path, {"files": extent.files, **self._parameters()}, reach)
         budget, workers = memory_and_workers(self.memory_budget)
         records = extent.text_bytes // _MEAN_PASSAGE_BYTES[self.unit] * EXACT_RECORD.itemsize
         needed = max(_FEWEST_PARTITIONS, ceil(records * _TIMES_RECORD * 2 * workers / budget))

@@ -21,6 +21,7 @@ from penstock.dedup.removed import KEPT_FIELD
 from penstock.dedup.workplace import Workplace
 from penstock.errors import InputError
 from penstock.storage.filesystem import list_files, open_stored
+from penstock.storage.reach import Reach
 
 
 class TextDuplicatesRemovalWorkflow(WorkflowBase):
@@ -82,7 +83,8 @@ class TextDuplicatesRemovalWorkflow(WorkflowBase):
     ) -> WorkflowRunResult:
         """Read, remove, write."""
         started = time.monotonic()
-        place = Workplace(f"{self.output_path}/_penstock/removal", {"ids": self.ids_to_remove_path})
+        reach = Reach([self.output_path], self.output_kwargs.get("storage_options"))
+        place = Workplace(f"{self.output_path}/_penstock/removal", {"ids": self.ids_to_remove_path}, reach)
         removed = f"{place.folder}/removed.npy"
         first_tasks = initial_tasks[: self.input_task_limit] if initial_tasks is not None else None
         source = self.input.or_tasks(first_tasks, type(self).__name__)
@@ -109,6 +111,7 @@ class TextDuplicatesRemovalWorkflow(WorkflowBase):
                 file_extension=self.output_file_extension,
             ),
         ]
+        remove.__dict__["_reach"] = reach
         tasks = Pipeline("removal of duplicates", stages=stages).run(executor)
         result = WorkflowRunResult("text_duplicates_removal")
         result.add_pipeline_tasks("removal", tasks)

@@ -16,6 +16,7 @@ from penstock.dedup.phases import exists
 from penstock.errors import InputError
 from penstock.storage.atomic import atomic_write, explain_write
 from penstock.storage.filesystem import filesystem_of, is_local, open_stored, remove_folder
+from penstock.storage.reach import Reach
 
 OUTCOME = "outcome.json"
 # Where it is if nobody chose a place.
@@ -28,7 +29,9 @@ _FORM = 1
 class Workplace:
     """A folder for one input and one set of parameters: what is in it is whole, and right for them."""
 
-    def __init__(self, cache_path: str, parameters: dict[str, Any]) -> None:
+    def __init__(self, cache_path: str, parameters: dict[str, Any], reach: Reach | None = None) -> None:
+        # Travels with the stages that write here.
+        self.reach = reach
         self.folder = f"{cache_path}/{digest_of({'form': _FORM, **parameters})}"
         self._is_ours_alone = cache_path.endswith(f"/{INSIDE_OUTPUT}")
         self._claim: IO[str] | None = None

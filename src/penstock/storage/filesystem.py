@@ -20,6 +20,7 @@ from fsspec.implementations.local import LocalFileSystem
 from penstock.core.files import SizedFile
 from penstock.errors import InputError
 from penstock.storage.compression import COMPRESSIONS, Decompressed, compression_of
+from penstock.storage.reach import options_for
 
 
 def filesystem_of(path: str, storage_options: dict[str, Any] | None = None) -> tuple[Any, str]:
@@ -27,7 +28,7 @@ def filesystem_of(path: str, storage_options: dict[str, Any] | None = None) -> t
     if "://" not in path and "::" not in path and not storage_options:
         return _this_machine(), LocalFileSystem._strip_protocol(path)  # what fsspec would say, in a tenth of the time
     try:
-        filesystem, name = url_to_fs(path, **(storage_options or {}))
+        filesystem, name = url_to_fs(path, **(storage_options or options_for(path)))
     except (ImportError, ValueError) as error:
         raise InputError(f"{path}: this kind of address cannot be opened here: {error}") from error
     return filesystem, name
