@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
+from misbehaving import Picky
 from places import Docs, Place, somewhere, texts
 
 from penstock import (
@@ -24,35 +24,6 @@ anywhere = somewhere("inline", "local", "simulated", "ray")
 workers = somewhere("local", "ray")
 # With workers that can die, real or not.
 mortal = somewhere("local", "simulated", "ray")
-
-
-class Picky(Docs):
-    """Does something terrible when it meets a document with a certain word in it, the first so many times."""
-
-    name = "picky"
-
-    def __init__(self, what: str, marks: Path | None = None, times: int = 10**9) -> None:
-        self.what = what
-        self.marks = marks
-        self.times = times
-
-    def process(self, task: DocumentBatch) -> DocumentBatch:
-        if "poison" in task.to_pyarrow()["text"].to_pylist() and self._still_bad():
-            if self.what == "segfault":
-                ctypes.string_at(0)
-            if self.what == "exit":
-                print("I leave of my own will", flush=True)
-                os._exit(3)
-            raise ValueError("this one is poison")
-        return task
-
-    def _still_bad(self) -> bool:
-        if self.marks is None:
-            return True
-        self.marks.mkdir(exist_ok=True)
-        done = len(list(self.marks.iterdir()))
-        (self.marks / str(done)).touch()
-        return done < self.times
 
 
 def with_poison() -> list[DocumentBatch]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import signal
@@ -17,57 +16,16 @@ from typing import Any
 import psutil
 import pyarrow as pa
 import pytest
+from misbehaving import Picky
+from places import Docs, texts
 
-from penstock import DocumentBatch, Pipeline, ProcessingStage, Resources
+from penstock import DocumentBatch, Pipeline, Resources
 from penstock.backends.local.fork_server import start
 from penstock.backends.streaming import StreamingExecutor
 from penstock.core.worker_info import WorkerMetadata
 from penstock.errors import ClusterError, StageError
 from penstock.testing import ListSource, make_batch
 from penstock.text import JsonlReader, JsonlWriter
-
-Docs = ProcessingStage[DocumentBatch, DocumentBatch]
-
-
-class Picky(Docs):
-    """Does something terrible when it meets a document with a certain word in it."""
-
-    name = "picky"
-
-    def __init__(self, what: str, folder: Path | None = None, times: int = 10**9) -> None:
-        self.what = what
-        self.folder = folder
-        self.times = times
-
-    def process(self, task: DocumentBatch) -> DocumentBatch:
-        for text in task.to_pyarrow()["text"].to_pylist():
-            if "poison" in text and self._still_bad():
-                self._misbehave()
-        return task
-
-    def _still_bad(self) -> bool:
-        if self.folder is None:
-            return True
-        marks = len(list(self.folder.iterdir()))
-        (self.folder / f"{marks}-{os.getpid()}-{time.monotonic_ns()}").touch()
-        return marks < self.times
-
-    def _misbehave(self) -> None:
-        match self.what:
-            case "raise":
-                raise ValueError("this one is poison")
-            case "segfault":
-                ctypes.string_at(0)
-            case "kill":
-                os.kill(os.getpid(), signal.SIGKILL)
-            case "exit":
-                os._exit(3)
-            case "hang":
-                time.sleep(1000)
-            case "memory":
-                hoard = bytearray(900_000_000)
-                hoard[::4096] = b"x" * len(hoard[::4096])
-                time.sleep(1000)
 
 
 def batches() -> list[DocumentBatch]:
@@ -84,10 +42,6 @@ def run(stages: list[Any], tmp_path: Path, **settings: Any) -> list[Any]:
     settings.setdefault("config", {"ignore_failures": True})
     executor = StreamingExecutor(run_dir=str(tmp_path / "run"), show_progress=False, cpus=2, **settings)
     return Pipeline("test", stages=stages).run(executor)
-
-
-def texts(tasks: list[Any]) -> list[list[str]]:
-    return [task.to_pyarrow()["text"].to_pylist() for task in tasks]
 
 
 def letters(tmp_path: Path) -> list[dict[str, Any]]:

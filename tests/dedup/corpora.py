@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from penstock import InlineExecutor
 from penstock.core.files import PLACE_BITS
+from penstock.dedup import ExactDeduplicationWorkflow, FuzzyDeduplicationWorkflow
 from penstock.dedup.places import ID_FIELD
 
 Document = dict[str, Any]
@@ -94,3 +96,38 @@ def contents(folder: Path, patterns: Sequence[str] = ("deduplicated/*.*", "*Dupl
     """Return every file of a result, by name."""
     files = sorted(path for pattern in patterns for path in folder.glob(pattern) if path.is_file())
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+# -- a corpus with copies and edited copies, and the workflows on it ----------------------------------------------
+
+Write = Callable[[Path, Any], None]
+FORMATS = pytest.mark.parametrize(("kind", "write"), [("jsonl", write_jsonl), ("parquet", write_parquet)])
+
+# Originals 0 to 9; of the first five there is a copy, of 5 to 7 one with a word changed, of 8 one with half of them.
+ORIGINALS = [{"id": f"o{n}", "text": essay(n), "date": "2020-01-01", "score": n} for n in range(10)]
+COPIES = [{"id": f"c{n}", "text": essay(n), "date": "00123", "score": n + 100} for n in range(5)]
+EDITED = [
+    {"id": f"e{n}", "text": edited(essay(n), n, 60 if n == 8 else 1), "date": "1.10", "score": n} for n in range(5, 9)
+]
+
+
+def write_corpus(folder: Path, kind: str = "jsonl", write: Write = write_jsonl) -> Path:
+    write(folder / f"in/a/part.{kind}", ORIGINALS)
+    write(folder / f"in/b/part.{kind}", COPIES)
+    write(folder / f"in/b/more.{kind}", EDITED)
+    return folder / "in"
+
+
+def exact(folder: Path, output: str = "out", **settings: Any) -> ExactDeduplicationWorkflow:
+    given = {"input_path": str(folder / "in"), "input_filetype": "jsonl", "perform_removal": True, **settings}
+    return ExactDeduplicationWorkflow(str(folder / output), show_progress=False, **given)
+
+
+def fuzzy(folder: Path, output: str = "out", **settings: Any) -> FuzzyDeduplicationWorkflow:
+    given: dict[str, Any] = {"input_path": str(folder / "in"), "input_filetype": "jsonl", "perform_removal": True}
+    given |= {"show_progress": False, **settings}
+    return FuzzyDeduplicationWorkflow(str(folder / "cache"), str(folder / output), **given)
+
+
+KEPT_EXACT = sorted(["e5", "e6", "e7", "e8", *(f"o{n}" for n in range(10))])
+KEPT_FUZZY = sorted(["e8", *(f"o{n}" for n in range(10))])

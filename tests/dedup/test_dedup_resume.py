@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -201,19 +200,20 @@ def test_two_runs_at_once_do_not_work_in_one_place(tmp_path: Path, cache: str | 
     write_corpus(tmp_path)
     settings = {"cache_path": str(tmp_path / cache)} if cache is not None else {}
     script = f"""
-        import sys, time
+        import sys
         from pathlib import Path
         sys.path.insert(0, r"{Path(__file__).parent}")
         from test_dedup_resume import Conclude, exactly, quiet
         def wait(*_):
-            Path(r"{tmp_path}/waits").touch()
+            print("waits", flush=True)
             sys.stdin.read()
         Conclude.process = wait
         exactly(Path(r"{tmp_path}"), **{settings}).run(quiet())
     """
-    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], stdin=subprocess.PIPE) as other:
-        while not (tmp_path / "waits").exists() and other.poll() is None:
-            time.sleep(0.01)
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"waits\n"
         with pytest.raises(InputError, match="another run is at work there"):
             exactly(tmp_path, **settings).run(quiet())
         other.kill()

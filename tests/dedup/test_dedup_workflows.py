@@ -3,53 +3,36 @@
 from __future__ import annotations
 
 import gzip
-import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from corpora import contents, edited, essay, ids, quiet, read_documents, removed_rows, twins, write_jsonl, write_parquet
+from corpora import (
+    COPIES,
+    EDITED,
+    FORMATS,
+    KEPT_EXACT,
+    KEPT_FUZZY,
+    ORIGINALS,
+    Write,
+    contents,
+    edited,
+    essay,
+    exact,
+    fuzzy,
+    ids,
+    quiet,
+    read_documents,
+    removed_rows,
+    twins,
+    write_corpus,
+    write_jsonl,
+)
 
 from penstock import FileGroupTask, StreamingExecutor
-from penstock.dedup import ExactDeduplicationWorkflow, FuzzyDeduplicationWorkflow, TextDuplicatesRemovalWorkflow
 from penstock.dedup.places import ID_FIELD
-from penstock.errors import InputError, PenstockError
-from penstock.ledger.reading import find_ledger
-from penstock.ledger.receipts import find_document, receipt_of
-
-Write = Callable[[Path, Any], None]
-FORMATS = pytest.mark.parametrize(("kind", "write"), [("jsonl", write_jsonl), ("parquet", write_parquet)])
-
-# Originals 0 to 9; of the first five there is a copy, of 5 to 7 one with a word changed, of 8 one with half of them.
-ORIGINALS = [{"id": f"o{n}", "text": essay(n), "date": "2020-01-01", "score": n} for n in range(10)]
-COPIES = [{"id": f"c{n}", "text": essay(n), "date": "00123", "score": n + 100} for n in range(5)]
-EDITED = [
-    {"id": f"e{n}", "text": edited(essay(n), n, 60 if n == 8 else 1), "date": "1.10", "score": n} for n in range(5, 9)
-]
-
-
-def write_corpus(folder: Path, kind: str = "jsonl", write: Write = write_jsonl) -> Path:
-    write(folder / f"in/a/part.{kind}", ORIGINALS)
-    write(folder / f"in/b/part.{kind}", COPIES)
-    write(folder / f"in/b/more.{kind}", EDITED)
-    return folder / "in"
-
-
-def exact(folder: Path, output: str = "out", **settings: Any) -> ExactDeduplicationWorkflow:
-    given = {"input_path": str(folder / "in"), "input_filetype": "jsonl", "perform_removal": True, **settings}
-    return ExactDeduplicationWorkflow(str(folder / output), show_progress=False, **given)
-
-
-def fuzzy(folder: Path, output: str = "out", **settings: Any) -> FuzzyDeduplicationWorkflow:
-    given: dict[str, Any] = {"input_path": str(folder / "in"), "input_filetype": "jsonl", "perform_removal": True}
-    given |= {"show_progress": False, **settings}
-    return FuzzyDeduplicationWorkflow(str(folder / "cache"), str(folder / output), **given)
-
-
-KEPT_EXACT = sorted(["e5", "e6", "e7", "e8", *(f"o{n}" for n in range(10))])
-KEPT_FUZZY = sorted(["e8", *(f"o{n}" for n in range(10))])
+from penstock.errors import InputError
 
 
 @FORMATS
@@ -229,16 +212,6 @@ def test_a_second_run_replaces_what_the_first_one_wrote(tmp_path: Path) -> None:
     assert ids(tmp_path / "out/deduplicated") == KEPT_FUZZY
 
 
-def test_a_line_that_cannot_be_read_is_set_aside_and_said_once(tmp_path: Path) -> None:
-    write_corpus(tmp_path)
-    with (tmp_path / "in/a/part.jsonl").open("a") as file:
-        file.write("{broken\n")
-    fuzzy(tmp_path).run(quiet())
-    assert ids(tmp_path / "out/deduplicated") == KEPT_FUZZY
-    letters = (tmp_path / "out/deduplicated/_penstock/dead_letters.jsonl").read_text().splitlines()
-    assert [json.loads(letter)["position"] for letter in letters] == [11]
-
-
 def test_small_files_are_looked_at_together_and_written_one_by_one(tmp_path: Path) -> None:
     for number, document in enumerate([*ORIGINALS, *COPIES, *EDITED]):
         write_jsonl(tmp_path / f"in/{number:02d}.jsonl", [document])
@@ -249,54 +222,6 @@ def test_small_files_are_looked_at_together_and_written_one_by_one(tmp_path: Pat
     assert (tasks["sign_texts"], tasks["gather_texts"], tasks["remove_duplicates"]) == (1, 1, 19)
     assert ids(tmp_path / "out/deduplicated") == KEPT_FUZZY
     assert len(list((tmp_path / "out/deduplicated").glob("*.jsonl"))) == len(KEPT_FUZZY)
-
-
-def test_a_value_that_is_no_text_changes_nothing_about_the_texts_read_with_it(tmp_path: Path) -> None:
-    odd: list[dict[str, Any]] = [
-        {"id": "n1", "text": 5},
-        {"id": "n2", "text": ["a", "list"]},
-        {"id": "n3", "text": 5},
-        {"id": "n4"},
-    ]
-    write_jsonl(tmp_path / "in/a.jsonl", [*ORIGINALS, *odd])
-    write_jsonl(tmp_path / "in/b.jsonl", [*COPIES, *EDITED, {"id": "n5", "text": ""}])
-    tables = []
-    for output, blocksize in (("alone", 100), ("one", "1KB"), ("together", "1MB")):
-        fuzzy(tmp_path, output, input_blocksize=blocksize).run(quiet())
-        tables.append(contents(tmp_path / output, ["*DuplicateIds/*"]))
-        assert ids(tmp_path / output / "deduplicated") == sorted([*KEPT_FUZZY, "n1", "n2", "n4"])
-    assert tables[0] == tables[1] == tables[2]
-
-
-@pytest.mark.parametrize("removal", [True, False])
-def test_output_inside_the_input_is_refused_before_anything_is_written(tmp_path: Path, removal: bool) -> None:
-    write_corpus(tmp_path)
-    before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(InputError, match=r"lie one within the other\. Give the output a folder of its own"):
-        exact(tmp_path, "in/unique", perform_removal=removal).run(quiet())
-    assert sorted(tmp_path.rglob("*")) == before
-
-
-@FORMATS
-def test_a_column_that_no_file_has_is_named_before_anything_is_written(tmp_path: Path, kind: str, write: Write) -> None:
-    write_corpus(tmp_path, kind, write)
-    with pytest.raises(InputError, match=r"column 'txt' is missing; .* Set text_field='text' if that is the one"):
-        fuzzy(tmp_path, input_filetype=kind, text_field="txt").run(quiet())
-    assert not (tmp_path / "out").exists()
-
-
-def test_an_archive_that_is_none_costs_nobody_else_anything(tmp_path: Path) -> None:
-    write_corpus(tmp_path)
-    (tmp_path / "in/a/0.jsonl.gz").write_bytes(bytes(range(256)))
-    with pytest.raises(PenstockError, match=r"^1 of the input could not be processed[^$]*0\.jsonl\.gz: cannot be read"):
-        exact(tmp_path).run(StreamingExecutor(show_progress=False, cpus=2))
-    assert ids(tmp_path / "out/deduplicated") == KEPT_EXACT
-
-
-def test_a_column_that_holds_no_texts_at_all_is_named(tmp_path: Path) -> None:
-    write_parquet(tmp_path / "in/a.parquet", [{"text": ["a", "list"]}])
-    with pytest.raises(InputError, match=r"column 'text' holds list.*, not text"):
-        exact(tmp_path, input_filetype="parquet").run(quiet())
 
 
 @pytest.mark.parametrize(
@@ -322,138 +247,6 @@ def test_a_number_of_partitions_that_does_not_fit_is_refused_with_the_arithmetic
         exact(tmp_path, total_nparts=1, memory_budget="100KB").run(quiet())
     with pytest.raises(InputError, match="20 bands at a time in 2 partitions do not fit"):
         fuzzy(tmp_path, lsh_num_output_partitions=2, bands_per_iteration=20, memory_budget="1MB").run(quiet())
-
-
-@pytest.mark.parametrize("workflow", [exact, fuzzy])
-def test_a_damaged_file_is_named_and_everything_else_is_done(tmp_path: Path, workflow: Callable[..., Any]) -> None:
-    write_corpus(tmp_path, "parquet", write_parquet)
-    whole = (tmp_path / "in/a/part.parquet").read_bytes()
-    (tmp_path / "in/a/broken.parquet").write_bytes(whole[:-100])
-    with pytest.raises(PenstockError, match=r"broken\.parquet: not a whole Parquet file"):
-        workflow(tmp_path, input_filetype="parquet").run(StreamingExecutor(show_progress=False, cpus=2))
-    assert len(read_documents(tmp_path / "out/deduplicated")) == len(KEPT_EXACT if workflow is exact else KEPT_FUZZY)
-
-
-@pytest.mark.parametrize("workflow", [exact, fuzzy])
-def test_a_damaged_file_among_others_read_with_it_leaves_their_ids_alone(
-    tmp_path: Path, workflow: Callable[..., Any]
-) -> None:
-    write_corpus(tmp_path, "parquet", write_parquet)
-    whole = (tmp_path / "in/a/part.parquet").read_bytes()
-    (tmp_path / "in/a/broken.parquet").write_bytes(whole[:-100])
-    tables = []
-    for output, blocksize in (("alone", None), ("together", "64MB")):
-        with pytest.raises(PenstockError, match=r"^1 of the input could not be processed"):
-            workflow(tmp_path, output, input_filetype="parquet", input_blocksize=blocksize).run(
-                StreamingExecutor(show_progress=False, cpus=2)
-            )
-        [table] = (tmp_path / output).glob("*DuplicateIds")
-        tables.append(removed_rows(table))
-        assert {row["file"] for row in tables[-1]} <= {"in/b/part.parquet", "in/b/more.parquet"}
-    assert tables[0] == tables[1]
-    ledger = find_ledger(str(tmp_path / "together/deduplicated"))
-    [place] = find_document(ledger, "c3")
-    receipt = receipt_of(ledger, place)
-    assert receipt.duplicate_of is not None
-    assert receipt.duplicate_of.id == "o3"
-    assert receipt.files[0].endswith("in/b/part.parquet")
-
-
-@FORMATS
-def test_a_file_without_the_column_costs_those_read_with_it_nothing(tmp_path: Path, kind: str, write: Write) -> None:
-    write_corpus(tmp_path, kind, write)
-    write(tmp_path / f"in/b/other.{kind}", [{"id": "x", "body": "a text under another name"}])
-    with pytest.raises(PenstockError, match=r"^1 of the input could not be processed[^$]*'text' is missing"):
-        exact(tmp_path, input_filetype=kind).run(StreamingExecutor(show_progress=False, cpus=2))
-    assert sorted(twins(tmp_path / "out", "Exact")) == [f"c{n}" for n in range(5)]
-
-
-# -- removal as a step of its own ------------------------------------------------------------------------------
-
-
-@FORMATS
-@pytest.mark.parametrize("read", [{"input_blocksize": "2KB"}, {"input_files_per_partition": 3}, {}])
-def test_removal_does_not_depend_on_how_the_data_is_read(
-    tmp_path: Path, kind: str, write: Write, read: dict[str, Any]
-) -> None:
-    write_corpus(tmp_path, kind, write)
-    fuzzy(tmp_path, input_filetype=kind, input_blocksize="5KB", perform_removal=False).run(quiet())
-    assert not (tmp_path / "out/deduplicated").exists()
-    (tmp_path / "elsewhere").mkdir()
-    shutil.move(tmp_path / "in", tmp_path / "elsewhere/crawl")
-    result = TextDuplicatesRemovalWorkflow(
-        str(tmp_path / "elsewhere/crawl"),
-        str(tmp_path / "out/FuzzyDuplicateIds"),
-        str(tmp_path / "clean"),
-        input_filetype=kind,
-        id_generator_path=str(tmp_path / "out/fuzzy_id_generator.json"),
-        **read,
-    ).run(quiet())
-    assert ids(tmp_path / "clean") == KEPT_FUZZY
-    assert result.get_metadata("num_duplicates_removed") == 8
-
-
-def test_removal_from_other_data_is_refused(tmp_path: Path) -> None:
-    write_corpus(tmp_path)
-    exact(tmp_path, perform_removal=False).run(quiet())
-    write_jsonl(tmp_path / "in/c.jsonl", [{"id": "new", "text": "new"}])
-    with pytest.raises(InputError, match=r"c\.jsonl: not among the 3 files that duplicates were looked for in"):
-        removal(tmp_path, "ExactDuplicateIds", id_generator_path=str(tmp_path / "out/exact_id_generator.json")).run(
-            quiet()
-        )
-
-
-def removal(folder: Path, ids_folder: str, **settings: Any) -> TextDuplicatesRemovalWorkflow:
-    given = {"input_filetype": "jsonl", **settings}
-    return TextDuplicatesRemovalWorkflow(
-        str(folder / "in"), str(folder / "out" / ids_folder), str(folder / "clean"), **given
-    )
-
-
-@pytest.mark.parametrize("numbers", [True, False])
-def test_removal_by_a_column_of_ids(tmp_path: Path, numbers: bool) -> None:
-    names: list[Any] = [*range(8, 13)] if numbers else ["08", "9", "10", "11", "x"]
-    write_jsonl(tmp_path / "in/a.jsonl", [{"id": name, "text": "x"} for name in names])
-    write_parquet(tmp_path / "out/gone/a.parquet", [{"id": names[1]}, {"id": names[3]}])
-    write_parquet(tmp_path / "out/gone/b.parquet", [{"id": names[1]}])
-    removal(tmp_path, "gone", id_field="id").run(quiet())
-    assert ids(tmp_path / "clean") == sorted([names[0], names[2], names[4]])
-
-
-def test_removal_by_ids_some_of_which_are_numbers(tmp_path: Path) -> None:
-    write_jsonl(tmp_path / "in/a.jsonl", [{"id": name, "text": "x"} for name in ("08", 9, "10", "x", None)])
-    write_parquet(tmp_path / "out/gone/a.parquet", [{"id": "9"}, {"id": "10"}])
-    removal(tmp_path, "gone", id_field="id").run(quiet())
-    assert [document["id"] for document in read_documents(tmp_path / "clean")] == ["08", "x", None]
-
-
-def test_removal_takes_what_scripts_say(tmp_path: Path) -> None:
-    for file in range(3):
-        write_jsonl(tmp_path / f"in/{file}.jsonl", [{"id": f"{file}{n}", "text": str(n)} for n in range(3)])
-    write_parquet(
-        tmp_path / "out/gone/a.parquet", [{"id": "01", "why": 1}, {"id": "12", "why": 1}, {"id": "02", "why": 2}]
-    )
-    removal(
-        tmp_path,
-        "gone",
-        id_field="id",
-        drop_id_field=True,
-        input_task_limit=2,
-        duplicate_id_read_kwargs={"columns": ["id"], "filters": [("why", "=", 1)]},
-    ).run(quiet())
-    lines = [line for path in sorted((tmp_path / "clean").glob("*.jsonl")) for line in path.read_text().splitlines()]
-    assert sorted(lines) == ['{"text":"0"}', '{"text":"0"}', '{"text":"1"}', '{"text":"2"}']
-    with pytest.raises(ValueError, match="output_fields has 'id'"):
-        removal(tmp_path, "gone", id_field="id", drop_id_field=True, output_fields=["id"])
-
-
-def test_removal_by_ids_of_another_type_or_column_is_refused(tmp_path: Path) -> None:
-    write_jsonl(tmp_path / "in/a.jsonl", [{"id": "00123", "text": "x"}])
-    write_parquet(tmp_path / "out/gone/a.parquet", [{"id": 123}])
-    with pytest.raises(PenstockError, match="column 'id' holds large_string, the list of ids to remove int64"):
-        removal(tmp_path, "gone", id_field="id").run(quiet())
-    with pytest.raises(InputError, match="no column 'doc' with ids to remove; it has id"):
-        removal(tmp_path, "gone", id_field="id", duplicate_id_field="doc").run(quiet())
 
 
 def test_the_table_of_removed_documents_can_be_read_by_people(tmp_path: Path) -> None:

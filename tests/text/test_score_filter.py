@@ -4,15 +4,14 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from recorded import with_ledger
 
 from penstock import DocumentBatch, InlineExecutor, Pipeline, ProcessingStage, Task
-from penstock.core.verdicts import Verdicts
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
 from penstock.errors import StageError
 from penstock.plan.fuse import fuse
@@ -20,7 +19,6 @@ from penstock.testing import make_batch, run_stage
 from penstock.text import (
     BoilerPlateStringFilter,
     DocumentFilter,
-    Filter,
     NonAlphaNumericFilter,
     RepeatedLinesFilter,
     RepeatingDuplicateNGramsFilter,
@@ -288,15 +286,6 @@ def test_each_filter_of_a_list_has_counts_of_its_own() -> None:
     assert counts == [("word_count", 2, 4, 2, 2), ("Length", 2, 2, 1, 1)]
 
 
-def with_ledger(stage: ProcessingStage[Any, Any], batch: DocumentBatch) -> tuple[DocumentBatch, list[Verdicts]]:
-    """Run a stage as a worker does that keeps a ledger."""
-    batch.source_rows = np.arange(batch.num_items) * 10
-    stage._keeps_ledger = True
-    kept = stage.process(batch)
-    assert isinstance(kept, DocumentBatch)
-    return kept, stage.take_verdicts()
-
-
 def test_a_ledger_has_every_score_of_a_scan_and_what_python_filters_came_to_see() -> None:
     rules = [TWO_WORDS, Length(3), RepeatedLinesFilter(0.6)]
     kept, [words, length, lines] = with_ledger(
@@ -401,57 +390,6 @@ def test_a_score_and_filters_around_it_share_one_pass() -> None:
 def test_scores_need_a_column_each(arguments: tuple[Any, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Score(*arguments)
-
-
-def test_a_filter_looks_at_what_is_known() -> None:
-    batch = make_batch(["x"] * 4, lang=["en", "de", "en", None], words=[5, 60, 70, 80])
-    [kept] = run_stage(Filter([lambda lang: lang == "en", WordCountFilter()], ["lang", "words"]), batch)
-    assert kept.data["id"].to_pylist() == ["doc-2"]
-    [kept] = run_stage(Filter(WordCountFilter(), "words", invert=True), batch)
-    assert kept.data["id"].to_pylist() == ["doc-0"]
-    [kept] = run_stage(Filter([str.isupper, str.islower], ["id", "text"], invert=[True, False]), batch)
-    assert kept.num_items == 4
-    assert Filter(WordCountFilter(), "words").name == "word_count"
-
-
-def test_a_filter_of_values_gets_them_as_they_are_also_where_they_are_of_several_kinds() -> None:
-    rows = parse_rows(b'{"tags": ["a", "b"]}\n{"tags": "a"}\n{"tags": 1}\n{"tags": null}\n{"id": 1}')
-    seen: list[Any] = []
-
-    def look(value: Any) -> bool:
-        seen.append(value)
-        return True
-
-    run_stage(Filter(look, "tags"), DocumentBatch("d", rows))
-    assert seen == [["a", "b"], "a", 1, None, None]
-
-
-def test_a_filter_on_a_column_tells_the_ledger() -> None:
-    _, [verdicts] = with_ledger(Filter(WordCountFilter(), "words"), make_batch(["x"] * 2, words=[5, 60]))
-    assert verdicts.name == "word_count"
-    assert verdicts.rows.tolist() == [0, 10]
-    assert verdicts.kept.tolist() == [False, True]
-    assert verdicts.scores is not None
-    assert verdicts.scores.tolist() == [5.0, 60.0]
-
-
-def test_a_function_that_fails_on_a_value_names_the_document() -> None:
-    with pytest.raises(StageError, match=r"filter_fn failed on document 1 of the batch \(None\): TypeError"):
-        run_stage(Filter(lambda words: words > 3, "words"), make_batch(["x"] * 2, words=[5, None]))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        (([len, len], "a"), ValueError, "say which field each of the 2 filters looks at"),
-        (([len, len], ["a", "b"], [True]), ValueError, "invert has 1 entries for 2 filters"),
-        ((5, "a"), TypeError, "functions of a value, got 5"),
-        ((WordCountFilter, "a"), TypeError, "functions of a value"),
-    ],
-)
-def test_a_filter_that_cannot_work_is_refused(arguments: tuple[Any, ...], error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        Filter(*arguments)
 
 
 def test_a_filter_may_ask_to_be_shown_all_documents_at_once() -> None:

@@ -1,0 +1,137 @@
+"""Input that is damaged, of another kind, or in the wrong place: what is named, set aside, or refused; nothing else suffers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from corpora import (
+    COPIES,
+    EDITED,
+    FORMATS,
+    KEPT_EXACT,
+    KEPT_FUZZY,
+    ORIGINALS,
+    Write,
+    contents,
+    exact,
+    fuzzy,
+    ids,
+    quiet,
+    read_documents,
+    removed_rows,
+    twins,
+    write_corpus,
+    write_jsonl,
+    write_parquet,
+)
+
+from penstock import StreamingExecutor
+from penstock.errors import InputError, PenstockError
+from penstock.ledger.reading import find_ledger
+from penstock.ledger.receipts import find_document, receipt_of
+
+
+def test_a_line_that_cannot_be_read_is_set_aside_and_said_once(tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    with (tmp_path / "in/a/part.jsonl").open("a") as file:
+        file.write("{broken\n")
+    fuzzy(tmp_path).run(quiet())
+    assert ids(tmp_path / "out/deduplicated") == KEPT_FUZZY
+    letters = (tmp_path / "out/deduplicated/_penstock/dead_letters.jsonl").read_text().splitlines()
+    assert [json.loads(letter)["position"] for letter in letters] == [11]
+
+
+def test_a_value_that_is_no_text_changes_nothing_about_the_texts_read_with_it(tmp_path: Path) -> None:
+    odd: list[dict[str, Any]] = [
+        {"id": "n1", "text": 5},
+        {"id": "n2", "text": ["a", "list"]},
+        {"id": "n3", "text": 5},
+        {"id": "n4"},
+    ]
+    write_jsonl(tmp_path / "in/a.jsonl", [*ORIGINALS, *odd])
+    write_jsonl(tmp_path / "in/b.jsonl", [*COPIES, *EDITED, {"id": "n5", "text": ""}])
+    tables = []
+    for output, blocksize in (("alone", 100), ("one", "1KB"), ("together", "1MB")):
+        fuzzy(tmp_path, output, input_blocksize=blocksize).run(quiet())
+        tables.append(contents(tmp_path / output, ["*DuplicateIds/*"]))
+        assert ids(tmp_path / output / "deduplicated") == sorted([*KEPT_FUZZY, "n1", "n2", "n4"])
+    assert tables[0] == tables[1] == tables[2]
+
+
+@pytest.mark.parametrize("removal", [True, False])
+def test_output_inside_the_input_is_refused_before_anything_is_written(tmp_path: Path, removal: bool) -> None:
+    write_corpus(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(InputError, match=r"lie one within the other\. Give the output a folder of its own"):
+        exact(tmp_path, "in/unique", perform_removal=removal).run(quiet())
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@FORMATS
+def test_a_column_that_no_file_has_is_named_before_anything_is_written(tmp_path: Path, kind: str, write: Write) -> None:
+    write_corpus(tmp_path, kind, write)
+    with pytest.raises(InputError, match=r"column 'txt' is missing; .* Set text_field='text' if that is the one"):
+        fuzzy(tmp_path, input_filetype=kind, text_field="txt").run(quiet())
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_archive_that_is_none_costs_nobody_else_anything(tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    (tmp_path / "in/a/0.jsonl.gz").write_bytes(bytes(range(256)))
+    with pytest.raises(PenstockError, match=r"^1 of the input could not be processed[^$]*0\.jsonl\.gz: cannot be read"):
+        exact(tmp_path).run(StreamingExecutor(show_progress=False, cpus=2))
+    assert ids(tmp_path / "out/deduplicated") == KEPT_EXACT
+
+
+def test_a_column_that_holds_no_texts_at_all_is_named(tmp_path: Path) -> None:
+    write_parquet(tmp_path / "in/a.parquet", [{"text": ["a", "list"]}])
+    with pytest.raises(InputError, match=r"column 'text' holds list.*, not text"):
+        exact(tmp_path, input_filetype="parquet").run(quiet())
+
+
+@pytest.mark.parametrize("workflow", [exact, fuzzy])
+def test_a_damaged_file_is_named_and_everything_else_is_done(tmp_path: Path, workflow: Callable[..., Any]) -> None:
+    write_corpus(tmp_path, "parquet", write_parquet)
+    whole = (tmp_path / "in/a/part.parquet").read_bytes()
+    (tmp_path / "in/a/broken.parquet").write_bytes(whole[:-100])
+    with pytest.raises(PenstockError, match=r"broken\.parquet: not a whole Parquet file"):
+        workflow(tmp_path, input_filetype="parquet").run(StreamingExecutor(show_progress=False, cpus=2))
+    assert len(read_documents(tmp_path / "out/deduplicated")) == len(KEPT_EXACT if workflow is exact else KEPT_FUZZY)
+
+
+@pytest.mark.parametrize("workflow", [exact, fuzzy])
+def test_a_damaged_file_among_others_read_with_it_leaves_their_ids_alone(
+    tmp_path: Path, workflow: Callable[..., Any]
+) -> None:
+    write_corpus(tmp_path, "parquet", write_parquet)
+    whole = (tmp_path / "in/a/part.parquet").read_bytes()
+    (tmp_path / "in/a/broken.parquet").write_bytes(whole[:-100])
+    tables = []
+    for output, blocksize in (("alone", None), ("together", "64MB")):
+        with pytest.raises(PenstockError, match=r"^1 of the input could not be processed"):
+            workflow(tmp_path, output, input_filetype="parquet", input_blocksize=blocksize).run(
+                StreamingExecutor(show_progress=False, cpus=2)
+            )
+        [table] = (tmp_path / output).glob("*DuplicateIds")
+        tables.append(removed_rows(table))
+        assert {row["file"] for row in tables[-1]} <= {"in/b/part.parquet", "in/b/more.parquet"}
+    assert tables[0] == tables[1]
+    ledger = find_ledger(str(tmp_path / "together/deduplicated"))
+    [place] = find_document(ledger, "c3")
+    receipt = receipt_of(ledger, place)
+    assert receipt.duplicate_of is not None
+    assert receipt.duplicate_of.id == "o3"
+    assert receipt.files[0].endswith("in/b/part.parquet")
+
+
+@FORMATS
+def test_a_file_without_the_column_costs_those_read_with_it_nothing(tmp_path: Path, kind: str, write: Write) -> None:
+    write_corpus(tmp_path, kind, write)
+    write(tmp_path / f"in/b/other.{kind}", [{"id": "x", "body": "a text under another name"}])
+    with pytest.raises(PenstockError, match=r"^1 of the input could not be processed[^$]*'text' is missing"):
+        exact(tmp_path, input_filetype=kind).run(StreamingExecutor(show_progress=False, cpus=2))
+    assert sorted(twins(tmp_path / "out", "Exact")) == [f"c{n}" for n in range(5)]
