@@ -12,7 +12,7 @@ from places import Place, somewhere
 
 from penstock import DocumentBatch, Task
 from penstock.errors import OutputError, StageError
-from penstock.runtime.isolation import stops_everybody
+from penstock.runtime.isolation import call_with_care, stops_everybody
 from penstock.testing import make_batch
 from penstock.text import JsonlWriter, Modify
 
@@ -56,6 +56,16 @@ def test_a_full_disk_stops_the_run_and_gives_no_document_up(workers: Place, tmp_
     workers.run([*stages[:-1], Writer(tmp_path / "whole", room)], initial_tasks=batches())
     assert len(written(tmp_path / "out")) == 12
     assert written(tmp_path / "out") == written(tmp_path / "whole")
+
+
+def test_a_disk_that_fills_while_the_row_to_blame_is_looked_for_stops_the_run_too() -> None:
+    def call(tasks: list[Task[Any]]) -> list[Task[Any]]:
+        if sum(task.num_items for task in tasks) > 2:
+            raise ValueError("one of these is bad")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        call_with_care(call, [make_batch(["a", "b", "c", "d"])], max_attempts=1)
 
 
 @pytest.mark.parametrize(

@@ -63,15 +63,13 @@ def command(
 
 def detect_format(input_path: str) -> str:
     """Return the format of the files under a path; nothing is left out of it without a word."""
-    from penstock.storage.compression import COMPRESSIONS
+    from penstock.storage.compression import bare_name
     from penstock.storage.filesystem import list_files
 
     every_extension = [extension for extensions in FORMATS.values() for extension in extensions]
     found: Counter[str] = Counter()
     for file in list_files(input_path, every_extension):
-        bare = file.path
-        for compression in COMPRESSIONS:
-            bare = bare.removesuffix(compression)
+        bare = bare_name(file.path)
         found[next((extension for extension in every_extension if bare.endswith(extension)), ".jsonl")] += 1
     if not found[".parquet"]:
         return "Jsonl"

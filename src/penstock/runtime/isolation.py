@@ -81,6 +81,8 @@ def _search(call: Call, tasks: Sequence[Task[Any]], rows: int, error: Exception)
         try:
             call(_fresh(apply_selection(tasks, probe)))
         except Exception as trouble:
+            if stops_everybody(trouble):
+                raise
             error = trouble
             failures += 1
             recovery.failed(str(trouble))
@@ -93,7 +95,10 @@ def _search(call: Call, tasks: Sequence[Task[Any]], rows: int, error: Exception)
     [rest] = recovery.verdict()
     try:
         outputs = call(_fresh(apply_selection(tasks, rest))) if len(recovery.bad) < rows else []
-    except Exception as trouble:  # the rows are good one by one and bad together
+    except Exception as trouble:
+        if stops_everybody(trouble):
+            raise
+        # The rows are good one by one and bad together.
         return Isolated(bad_rows=list(range(rows)), error=trouble)
     return Isolated(outputs, sorted(recovery.bad), error)
 

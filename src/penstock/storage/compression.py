@@ -38,6 +38,17 @@ _DECOMPRESSORS: dict[str, Callable[[], Any]] = {
 }
 
 
+def bare_name(path: str) -> str:
+    """Return a name without the ending of its compression.
+
+    >>> bare_name("crawl/a.jsonl.gz"), bare_name("crawl/a.jsonl")
+    ('crawl/a.jsonl', 'crawl/a.jsonl')
+    """
+    for compression in COMPRESSIONS:
+        path = path.removesuffix(compression)
+    return path
+
+
 def compression_of(path: str) -> str | None:
     """Return the ending that says how a file is compressed.
 

@@ -19,7 +19,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from penstock.core.files import SizedFile
 from penstock.errors import InputError
-from penstock.storage.compression import COMPRESSIONS, Decompressed, compression_of
+from penstock.storage.compression import Decompressed, bare_name, compression_of
 from penstock.storage.reach import options_for
 
 
@@ -94,10 +94,7 @@ def _list_one(path: str, extensions: tuple[str, ...], options: dict[str, Any] | 
 def _wanted(name: str, folder: str, extensions: tuple[str, ...]) -> bool:
     if _hidden(name, folder):
         return False
-    bare = name.rpartition("/")[2]
-    for compression in COMPRESSIONS:
-        bare = bare.removesuffix(compression)
-    return bare.endswith(extensions)
+    return bare_name(name.rpartition("/")[2]).endswith(extensions)
 
 
 def _hidden(name: str, folder: str) -> bool:
