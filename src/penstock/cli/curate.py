@@ -54,10 +54,15 @@ def command(
         kind = detect_format(input_path)
     except InputError as error:
         raise PlanError("curate", [str(error)]) from error
-    given = [f"input_path={input_path}", f"output_path={output_path}", f"reader={kind}Reader", f"writer={kind}Writer"]
-    given += [f"text_field={text_field}"] if text_field else []
-    given += ["mode=overwrite"] if overwrite else []
-    loaded = load_recipe(recipe, [*given, *overrides])
+    variables = {
+        "input_path": input_path,
+        "output_path": output_path,
+        "reader": f"{kind}Reader",
+        "writer": f"{kind}Writer",
+        **({"text_field": text_field} if text_field else {}),
+        **({"mode": "overwrite"} if overwrite else {}),
+    }
+    loaded = load_recipe(recipe, overrides, variables=variables)
     loaded.run(checkpoint, without_ledger(loaded.executor) if no_ledger else None)
 
 

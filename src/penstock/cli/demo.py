@@ -32,7 +32,8 @@ def command(folder: Path) -> None:
     click.echo(f"Made {sum(planted.values()):,} lines in {source}:")
     click.echo("  " + ", ".join(f"{count:,} {kind}" for kind, count in planted.most_common()))
     click.echo(f"\n$ penstock curate {source} {target} --overwrite\n")
-    load_recipe(DEFAULT_RECIPE, [f"input_path={source}", f"output_path={target}", "mode=overwrite"]).pipeline.run()
+    variables = {"input_path": str(source), "output_path": str(target), "mode": "overwrite"}
+    load_recipe(DEFAULT_RECIPE, variables=variables).pipeline.run()
     click.echo("\nLook further:")
     click.echo(f"  head -n 2 {target}/*.jsonl                      what was kept")
     click.echo(f"  cat {target}/_penstock/dead_letters.jsonl       lines that could not be read, and why")

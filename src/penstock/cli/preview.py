@@ -51,9 +51,9 @@ def command(
         files = list_files(input_path, FORMATS[kind])
     except InputError as error:
         raise PlanError("preview", [str(error)]) from error
-    given = [f"text_field={text_field}"] if text_field else []
+    variables = {"text_field": text_field} if text_field else {}
     with tempfile.TemporaryDirectory(prefix="penstock-preview-") as folder:
-        found = preview_recipe(Path(folder), files, kind, recipe, [*given, *overrides], documents)
+        found = preview_recipe(Path(folder), files, kind, recipe, overrides, documents, variables)
     if as_json:
         click.echo(json.dumps(asdict(found), ensure_ascii=False))
     else:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
 
 import yaml
 
@@ -11,6 +11,15 @@ from penstock.errors import InputError, RecipeError
 from penstock.storage.filesystem import open_input
 
 Path = tuple[str | int, ...]
+
+# A recipe is a page of text. These limits stop files that are built to take all memory (aliases of aliases of aliases).
+MAX_BYTES = 1_000_000
+MAX_ENTRIES = 20_000
+MAX_DEPTH = 100
+# Longer numbers and dates take quadratic time to parse.
+_MAX_NUMBER_LENGTH = 400
+_MERGE_TAG = "tag:yaml.org,2002:merge"
+_TEXT_TAG = "tag:yaml.org,2002:str"
 
 
 @dataclass
@@ -20,6 +29,8 @@ class Document:
     source: str
     data: dict[str, Any]
     lines: dict[Path, int]
+    # Keys at the top whose value, or part of it, is repeated elsewhere by an alias.
+    repeated: set[str] = field(default_factory=set)
 
     def where(self, path: Path) -> str:
         """Say where an entry stands: file, line if it has one, and its keys."""
@@ -27,12 +38,17 @@ class Document:
         keys = ".".join(str(key) for key in path)
         return f"{self.source}{f':{line}' if line else ''}: {keys}" if keys else self.source
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether the recipe was read from another machine, so that the user may not know its author."""
+        return "://" in self.source and ("::" in self.source or not self.source.startswith(("file://", "local://")))
+
 
 def read_document(source: str) -> Document:
     """Read a recipe from a path or URL."""
     try:
         with open_input(source) as stream:
-            text = stream.read()
+            text = stream.read(MAX_BYTES + 1)
     except InputError as error:
         raise RecipeError(str(error)) from error
     return parse_document(text, source)
@@ -40,44 +56,159 @@ def read_document(source: str) -> Document:
 
 def parse_document(text: str | bytes, source: str) -> Document:
     """Parse a recipe."""
-    try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f":{mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or error
-        raise RecipeError(f"{source}{line}: this is not YAML: {problem}.") from error
+    if len(text) > MAX_BYTES:
+        raise RecipeError(
+            f"{source}: this file is larger than {MAX_BYTES:,} bytes, the most a recipe may have. "
+            "Put long lists into files of their own and name those in the recipe."
+        )
+    root = _compose(text, source)
     if not isinstance(root, yaml.MappingNode):
         raise RecipeError(f"{source}: a recipe is a mapping with a list of 'stages'; this file holds something else.")
     document = Document(source, {}, {})
-    constructor = yaml.SafeLoader("")
-    document.data = _convert(root, (), document, constructor)
+    document.data = _Conversion(document).convert(root, ())
     return document
 
 
-def parse_value(text: str) -> Any:  # noqa: ANN401 - any YAML value
+def parse_value(text: str, source: str = "value") -> Any:  # noqa: ANN401 - any YAML value
     """Parse the value of an override as YAML would: 80 is a number, [a, b] a list, null nothing.
 
     >>> parse_value("80"), parse_value("[a, b]"), parse_value("null"), parse_value("s3://x/y")
     (80, ['a', 'b'], None, 's3://x/y')
     """
     try:
-        return yaml.safe_load(text)
+        root = yaml.compose(text, Loader=_BoundedLoader)
+    except _LimitExceeded as error:
+        raise RecipeError(f"{source}: {error}") from error
     except yaml.YAMLError:
         return text
+    return None if root is None else _Conversion(Document(source, {}, {})).convert(root, ())
 
 
-def _convert(node: yaml.Node, path: Path, document: Document, constructor: yaml.SafeLoader) -> Any:  # noqa: ANN401
-    document.lines[path] = node.start_mark.line + 1
-    if isinstance(node, yaml.MappingNode):
+class _LimitExceeded(Exception):  # noqa: N818 - never leaves this module
+    def __init__(self, line: int, problem: str) -> None:
+        super().__init__(problem)
+        self.line = line
+
+
+class _BoundedLoader(yaml.SafeLoader):
+    """Composes nodes while they stay within the limits; composing is recursive, so depth is checked on the way."""
+
+    def __init__(self, stream: str | bytes) -> None:
+        super().__init__(stream)
+        self._depth = self._entries = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        self._depth += 1
+        self._entries += 1
+        if self._depth > MAX_DEPTH or self._entries > MAX_ENTRIES:
+            line = self.peek_event().start_mark.line + 1
+            raise _LimitExceeded(line, _too_deep() if self._depth > MAX_DEPTH else _too_many())
+        node: yaml.Node | None = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
+
+def _too_deep() -> str:
+    return f"entries are nested more than {MAX_DEPTH} deep; a recipe may not be deeper."
+
+
+def _too_many() -> str:
+    return (
+        f"the recipe has more than {MAX_ENTRIES:,} entries, counting each use of an alias (*name) in full; "
+        "a recipe may not have more."
+    )
+
+
+def _compose(text: str | bytes, source: str) -> yaml.Node | None:
+    try:
+        node: yaml.Node | None = yaml.compose(text, Loader=_BoundedLoader)
+    except _LimitExceeded as error:
+        raise RecipeError(f"{source}:{error.line}: {error}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f":{mark.line + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or error
+        raise RecipeError(f"{source}{line}: this is not YAML: {problem}.") from error
+    return node
+
+
+class _Conversion:
+    """Turns nodes into data, counting entries: an alias is one node to YAML, and as many entries as it stands for."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._constructor = yaml.SafeLoader("")
+        self._entries = 0
+        # The key at the top under which each node was first seen.
+        self._first_seen: dict[int, str | int] = {}
+        # Nodes that are being converted; one that contains itself through an alias would never end.
+        self._open: set[int] = set()
+
+    def convert(self, node: yaml.Node, path: Path) -> Any:  # noqa: ANN401 - any YAML value
+        self._document.lines[path] = node.start_mark.line + 1
+        self._entries += 1
+        if self._entries > MAX_ENTRIES:
+            self._refuse(path, _too_many())
+        if len(path) > MAX_DEPTH:
+            self._refuse(path, _too_deep())
+        if id(node) in self._open:
+            self._refuse(path, "an alias (*name) stands inside the entry that it repeats.")
+        if path:
+            if id(node) in self._first_seen:
+                self._document.repeated.add(str(self._first_seen[id(node)]))
+            self._first_seen.setdefault(id(node), path[0])
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node)
+        self._open.add(id(node))
+        made = self._mapping(node, path) if isinstance(node, yaml.MappingNode) else self._list(node, path)
+        self._open.remove(id(node))
+        return made
+
+    def _list(self, node: yaml.Node, path: Path) -> list[Any]:
+        return [self.convert(child, (*path, i)) for i, child in enumerate(node.value)]
+
+    def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
         mapping: dict[str, Any] = {}
         for key_node, value_node in node.value:
-            key = str(constructor.construct_object(key_node))
-            if key in mapping:
-                raise RecipeError(f"{document.source}:{key_node.start_mark.line + 1}: '{key}' is given twice.")
-            mapping[key] = _convert(value_node, (*path, key), document, constructor)
-            document.lines[(*path, key)] = key_node.start_mark.line + 1
+            if key_node.tag == _MERGE_TAG:
+                for other in reversed(self._merged(value_node)):  # the first of several wins
+                    mapping.update(self.convert(other, path))
+        own: set[str] = set()
+        for key_node, value_node in node.value:
+            if key_node.tag == _MERGE_TAG:
+                continue
+            line = key_node.start_mark.line + 1
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise RecipeError(f"{self._document.source}:{line}: a key is a word, not a list or a mapping.")
+            key = str(self._scalar(key_node))
+            if key in own:
+                raise RecipeError(f"{self._document.source}:{line}: '{key}' is given twice.")
+            own.add(key)
+            mapping[key] = self.convert(value_node, (*path, key))
+            self._document.lines[(*path, key)] = line
         return mapping
-    if isinstance(node, yaml.SequenceNode):
-        return [_convert(child, (*path, i), document, constructor) for i, child in enumerate(node.value)]
-    return constructor.construct_object(node)
+
+    def _merged(self, node: yaml.Node) -> list[yaml.Node]:
+        """Return the mappings that ``<<`` takes entries from: one, or a list of them."""
+        nodes = node.value if isinstance(node, yaml.SequenceNode) else [node]
+        if not all(isinstance(one, yaml.MappingNode) for one in nodes):
+            line = node.start_mark.line + 1
+            raise RecipeError(f"{self._document.source}:{line}: '<<' takes the alias of a mapping, or a list of them.")
+        return list(nodes)
+
+    def _scalar(self, node: yaml.ScalarNode) -> Any:  # noqa: ANN401 - any YAML value
+        where = f"{self._document.source}:{node.start_mark.line + 1}"
+        if node.tag != _TEXT_TAG and len(node.value) > _MAX_NUMBER_LENGTH:
+            raise RecipeError(f"{where}: {node.value[:40]!r}… is too long for a number or date. Put text in quotes.")
+        try:
+            return self._constructor.construct_object(node)
+        except yaml.YAMLError as error:
+            raise RecipeError(f"{where}: {getattr(error, 'problem', None) or error}.") from error
+        except ValueError as error:
+            raise RecipeError(
+                f"{where}: {node.value!r} looks like a number or date, but is none ({error}). Put text in quotes."
+            ) from error
+
+    def _refuse(self, path: Path, problem: str) -> NoReturn:
+        # The nearest entry at the top is where the user finds the alias; an alias itself has no line.
+        raise RecipeError(f"{self._document.where(path[:1])}: {problem}")

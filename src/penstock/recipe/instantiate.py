@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from collections.abc import Mapping
+from datetime import date, datetime
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from penstock.core.function_stage import FunctionStage
 from penstock.core.resources import Resources
 from penstock.core.stage import ProcessingStage
 from penstock.errors import PenstockError, RecipeError, suggestion
@@ -22,6 +26,11 @@ _STAGE_SETTINGS = (
     "ray_stage_spec",
 )
 
+# What YAML makes of 2024, 0.1, 2024-10-01, yes and null.
+_NOT_TEXT = (int, float, date, datetime, bool, type(None))
+# Settings that fetch and run code of somebody else, so that a recipe from another machine may not have them.
+_RUN_FOREIGN_CODE = ("runtime_env", "trust_remote_code")
+
 
 def instantiate(value: Any, document: Document, path: Path) -> Any:  # noqa: ANN401 - data in, anything out
     """Return the data with every mapping that has a ``_target_`` replaced by the object it describes."""
@@ -29,6 +38,12 @@ def instantiate(value: Any, document: Document, path: Path) -> Any:  # noqa: ANN
         return [instantiate(part, document, (*path, i)) for i, part in enumerate(value)]
     if not isinstance(value, dict):
         return value
+    for key in _RUN_FOREIGN_CODE if document.is_remote else ():
+        if value.get(key):
+            raise RecipeError(
+                f"{document.where((*path, key))}: a recipe read from another machine may not set {key}, which runs "
+                "code that is not part of Penstock. If you trust it, save it as a file and run that."
+            )
     parts = {key: instantiate(part, document, (*path, key)) for key, part in value.items()}
     return _make(parts, document, path) if "_target_" in parts else parts
 
@@ -38,10 +53,11 @@ def _make(parts: dict[str, Any], document: Document, path: Path) -> Any:  # noqa
     name = parts.pop("_target_")
     if not isinstance(name, str):
         raise RecipeError(f"{where}: _target_ is {name!r}; it is the name of a class or function.")
-    target = find_target(name, document.where((*path, "_target_")))
-    parameters, takes_any = _parameters(target)
+    target = find_target(name, document, (*path, "_target_"))
+    is_function = isinstance(target, FunctionStage)
+    parameters, takes_any = ([], False) if is_function else _parameters(target)
     settings = {}
-    if isinstance(target, type) and issubclass(target, ProcessingStage):
+    if is_function or issubclass(target, ProcessingStage):
         settings = {key: parts.pop(key) for key in _STAGE_SETTINGS if key in parts and key not in parameters}
     for key in parts:
         if key not in parameters and not takes_any:
@@ -49,8 +65,9 @@ def _make(parts: dict[str, Any], document: Document, path: Path) -> Any:  # noqa
                 f"{document.where((*path, key))}: {name} takes no '{key}'; it takes "
                 f"{', '.join(parameters) or 'nothing'}.{suggestion(key, parameters)}"
             )
+    _check_texts(target, parts, name, document, path)
     try:
-        made = target(**parts)
+        made = target if is_function else target(**parts)
         return _with_settings(made, settings) if settings else made
     except PenstockError:
         raise
@@ -63,6 +80,26 @@ def _parameters(target: Any) -> tuple[list[str], bool]:  # noqa: ANN401
     takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
     named = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     return named, takes_any
+
+
+def _check_texts(target: Any, parts: Mapping[str, Any], name: str, document: Document, path: Path) -> None:  # noqa: ANN401
+    """Refuse a number, date, yes or null where only text is taken: mostly a path that lacks quotes."""
+    suspects = {key: value for key, value in parts.items() if type(value) in _NOT_TEXT}
+    if not suspects:
+        return
+    try:
+        hints = get_type_hints(target.__init__)
+    except (NameError, TypeError, AttributeError):  # annotations that only a type checker can read
+        return
+    for key, value in suspects.items():
+        hint = hints.get(key)
+        taken = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+        fits = type(value) in taken or Any in taken or (type(value) is int and float in taken)
+        if str in taken and not fits:
+            raise RecipeError(
+                f"{document.where((*path, key))}: {name} takes text as '{key}'; YAML reads this value as {value!r}. "
+                'Put it in quotes: "2024" in a recipe, \'key="2024"\' on the command line.'
+            )
 
 
 def _with_settings(stage: ProcessingStage[Any, Any], settings: dict[str, Any]) -> ProcessingStage[Any, Any]:

@@ -18,10 +18,11 @@ def apply_overrides(document: Document, overrides: Sequence[str], settings: Coll
         key, sign, value = override.partition("=")
         if not sign or not key:
             raise RecipeError(f"'{override}' is not an override. Write key=value, such as text_field=body.")
+        parsed = parse_value(value, f"override '{key}'")
         if key in settings:
-            document.data[key] = parse_value(value)
+            document.data[key] = parsed
         else:
-            _set(document, key, parse_value(value))
+            _set(document, key, parsed)
 
 
 def _set(document: Document, key: str, value: Any) -> None:  # noqa: ANN401 - any YAML value

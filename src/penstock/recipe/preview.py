@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
@@ -64,7 +64,13 @@ class Preview:
 
 
 def preview_recipe(
-    folder: Path, files: Sequence[SizedFile], kind: str, recipe: str, overrides: Sequence[str], documents: int
+    folder: Path,
+    files: Sequence[SizedFile],
+    kind: str,
+    recipe: str,
+    overrides: Sequence[str],
+    documents: int,
+    variables: Mapping[str, Any] | None = None,
 ) -> Preview:
     """Run a sample of some files through a recipe, with ``folder`` for all that is written on the way."""
     take = sample_parquet if kind == "Parquet" else sample_jsonl
@@ -72,9 +78,9 @@ def preview_recipe(
     if not places:
         raise PlanError("preview", ["the input holds no documents"])
     _write(folder / "warm", kind, places[:1], _WARM_UP)
-    _run(folder / "warm", kind, recipe, overrides)  # kernels are compiled, models are loaded
+    _run(folder / "warm", kind, recipe, overrides, variables or {})  # kernels are compiled, models are loaded
     _write(folder / "sample", kind, places)
-    summary = _run(folder / "sample", kind, recipe, overrides)
+    summary = _run(folder / "sample", kind, recipe, overrides, variables or {})
     ledger = find_ledger(str(folder / "sample/run"))
     decisions = assemble(ledger.pieces, ledger.rules.labels)
     letters = folder / "sample/run/dead_letters.jsonl"
@@ -143,10 +149,18 @@ def _write(folder: Path, kind: str, places: Sequence[Place], most: int | None = 
     (folder / "sample.jsonl").write_bytes(b"".join(lines[:most]))
 
 
-def _run(folder: Path, kind: str, recipe: str, overrides: Sequence[str]) -> dict[str, Any]:
+def _run(
+    folder: Path, kind: str, recipe: str, overrides: Sequence[str], variables: Mapping[str, Any]
+) -> dict[str, Any]:
     """Run a sample through the recipe, in this process, and return the totals."""
-    paths = [f"input_path={folder}/sample.{'parquet' if kind == 'Parquet' else 'jsonl'}", f"output_path={folder}/out"]
-    loaded = load_recipe(recipe, [*paths, f"reader={kind}Reader", f"writer={kind}Writer", *overrides])
+    given = {
+        "input_path": f"{folder}/sample.{'parquet' if kind == 'Parquet' else 'jsonl'}",
+        "output_path": f"{folder}/out",
+        "reader": f"{kind}Reader",
+        "writer": f"{kind}Writer",
+        **variables,
+    }
+    loaded = load_recipe(recipe, overrides, variables=given)
     executor = InlineExecutor(run_dir=str(folder / "run"), show_progress=False)
     try:
         loaded.pipeline.run(executor)

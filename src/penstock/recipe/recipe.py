@@ -22,7 +22,7 @@ from penstock.errors import RecipeError, suggestion
 from penstock.recipe.document import Document, read_document
 from penstock.recipe.instantiate import instantiate
 from penstock.recipe.override import apply_overrides
-from penstock.recipe.variables import missing_variables, resolve_variables
+from penstock.recipe.variables import give_variables, missing_variables, resolve_variables
 
 SETTINGS = frozenset(
     {
@@ -85,10 +85,15 @@ class Recipe:
                 self.job.run(executor=executor)
 
 
-def load_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
-    """Read a recipe (a path, a URL, or the name of one that comes with Penstock), with changes applied."""
+def load_recipe(name: str, overrides: Sequence[str] = (), *, variables: Mapping[str, Any] | None = None) -> Recipe:
+    """Read a recipe (a path, a URL, or the name of one that comes with Penstock), with changes applied.
+
+    ``variables`` are Python values, used as they are. ``overrides`` are texts, ``key=value``, whose values are parsed
+    as YAML; they are applied last.
+    """
     source = find_recipe(name)
     document = read_document(source)
+    give_variables(document, variables or {})
     apply_overrides(document, overrides, SETTINGS)
     missing = missing_variables(document)
     if missing:
@@ -107,9 +112,11 @@ def build_recipe(document: Document) -> Recipe:
         )
     if "stages" in data and (not isinstance(data["stages"], list) or not data["stages"]):
         raise RecipeError(f"{document.source}: a recipe has a list of 'stages', each with a _target_.")
-    for folder in (str(Path(document.source).parent), "."):
-        if folder not in sys.path:  # stages of the user's own live beside the recipe, or where the command is typed
-            sys.path.append(folder)
+    if not document.is_remote:
+        file = document.source.removeprefix("file://").removeprefix("local://")
+        for folder in (str(Path(file).parent), "."):
+            if folder not in sys.path:  # the user's own stages are beside the recipe, or in the current folder
+                sys.path.append(folder)
     name = data.get("name") or Path(document.source).stem
     job: Pipeline | WorkflowBase
     if "workflow" in data:
@@ -153,7 +160,7 @@ def _stage(entry: Any, document: Document, position: int) -> ProcessingStage[Any
         raise RecipeError(f"{document.where(path)}: a stage is a mapping with a _target_, got {entry!r:.80}.")
     made = instantiate(entry, document, path)
     if not isinstance(made, ProcessingStage):
-        raise RecipeError(f"{document.where(path)}: {entry['_target_']} is no stage; it made {made!r:.80}.")
+        raise RecipeError(f"{document.where(path)}: {entry['_target_']} is not a stage; it made {made!r:.80}.")
     return made
 
 

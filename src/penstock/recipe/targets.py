@@ -7,18 +7,62 @@ from typing import Any
 
 from penstock.compat.missing import explain
 from penstock.compat.names import NAMES
+from penstock.core.function_stage import FunctionStage
 from penstock.errors import RecipeError, suggestion
+from penstock.recipe.document import Document, Path
 
 # Modules whose public names may be written without their path, in this order.
 CATALOGUES = ("penstock", "penstock.text", "penstock.dedup")
 
+# What a recipe may make: these classes and those that derive from them. They are known by name because a recipe that
+# uses none of them should not have to import them all.
+MAKEABLE = (
+    "penstock.core.stage.ProcessingStage",
+    "penstock.core.workflow.WorkflowBase",
+    "penstock.core.resources.Resources",
+    "penstock.core.executor.Executor",
+    "penstock.backends.streaming.StreamingExecutor",
+    "penstock.runtime.inline.InlineExecutor",
+    "penstock.backends.ray.client.RayClient",
+    "penstock.text.filters.document_filter.DocumentFilter",
+    "penstock.text.modifiers.document_modifier.DocumentModifier",
+    "penstock.text.download.urls.URLGenerator",
+    "penstock.text.download.downloader.DocumentDownloader",
+    "penstock.text.extract.records.DocumentIterator",
+    "penstock.text.extract.records.DocumentExtractor",
+    "penstock.text.extract.html_algorithms.HTMLExtractorAlgorithm",
+)
 
-def find_target(name: str, where: str) -> Any:  # noqa: ANN401 - a class or a function
-    """Return what a ``_target_`` names."""
+
+def find_target(name: str, document: Document, path: Path) -> Any:  # noqa: ANN401 - a class or a stage
+    """Return the class, or the stage made by ``@processing_stage``, that a ``_target_`` names.
+
+    Anything else is refused here, before it is called. A recipe from another machine may name only what Penstock has.
+    """
+    where = document.where(path)
+    if not all(part.isidentifier() for part in name.split(".")):
+        raise RecipeError(f"{where}: {name!r} is not the name of a class or function, such as JsonlReader.")
+    found = _find(name, document, where)
+    if not _may_be_made(found):
+        classes = ", ".join(allowed.rpartition(".")[2] for allowed in MAKEABLE)
+        raise RecipeError(
+            f"{where}: a recipe may not call '{name}'. A _target_ is a class that derives from one of {classes}, or a "
+            "function decorated with @processing_stage."
+        )
+    return found
+
+
+def _may_be_made(found: Any) -> bool:  # noqa: ANN401
+    if isinstance(found, type):
+        return any(f"{base.__module__}.{base.__qualname__}" in MAKEABLE for base in found.__mro__)
+    return type(found) is FunctionStage
+
+
+def _find(name: str, document: Document, where: str) -> Any:  # noqa: ANN401
     if "." not in name:
-        for module in CATALOGUES:
-            if name in import_module(module).__all__:
-                return getattr(import_module(module), name)
+        for catalogue in CATALOGUES:
+            if name in import_module(catalogue).__all__:
+                return getattr(import_module(catalogue), name)
         raise RecipeError(f"{where}: there is no '{name}' in Penstock.{suggestion(name, _all_names())} "
                           "Your own stages are named with their module: my_module.MyStage.")  # fmt: skip
     if name.startswith("nemo_curator."):
@@ -27,6 +71,11 @@ def find_target(name: str, where: str) -> Any:  # noqa: ANN401 - a class or a fu
         if ours is None:
             raise RecipeError(f"{where}: {explain(name)}")
         name = ours.replace(":", ".")
+    elif document.is_remote and not name.startswith("penstock."):
+        raise RecipeError(
+            f"{where}: '{name}': a recipe read from another machine may only name what Penstock has. If you trust it, "
+            "save it as a file and run that."
+        )
     module, _, attribute = name.rpartition(".")
     try:
         return getattr(import_module(module), attribute)
