@@ -17,10 +17,14 @@ class FlakyServer:
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
         self.troubles: list[str] = []
+        # Path to where it has moved: a URL or a path.
+        self.redirects: dict[str, str] = {}
         self.gives_parts = True
         self.has_etag = True
         # (path, Range header) of every request.
         self.requests: list[tuple[str, str | None]] = []
+        # The headers of the last request.
+        self.headers: dict[str, str] = {}
         self.url = ""
 
 
@@ -34,6 +38,13 @@ def flaky_server() -> Iterator[FlakyServer]:
         def do_GET(self) -> None:
             asked = self.headers.get("Range")
             state.requests.append((self.path, asked))
+            state.headers = dict(self.headers)
+            if self.path in state.redirects:
+                self.send_response(302)
+                self.send_header("Location", state.redirects[self.path])
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
             trouble = state.troubles.pop(0) if state.troubles else ""
             if trouble == "hang up":
                 self.close_connection = True

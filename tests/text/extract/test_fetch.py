@@ -1,6 +1,7 @@
 """Downloads over a network that does its worst."""
 
 import hashlib
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from penstock.errors import InputError
 from penstock.testing import run_stage
 from penstock.text import DocumentDownloader, DocumentDownloadStage, URLGenerationStage, URLGenerator
 from penstock.text.download.fetch import fetch
+from penstock.text.download.http import get_bytes
 
 CONTENT = bytes(range(256)) * 20_000
 
@@ -106,6 +108,52 @@ def test_what_is_not_there_is_not_asked_for_twice(server: FlakyServer, tmp_path:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("location", ["/moved/data.bin", "data.bin", "//HOST/data.bin", "http://HOST/data.bin"])
+def test_a_redirect_is_followed(server: FlakyServer, url: str, tmp_path: Path, location: str) -> None:
+    server.redirects["/old"] = location.replace("HOST", server.url.removeprefix("http://"))
+    server.redirects["/moved/data.bin"] = "../data.bin"
+    fetch(f"{server.url}/old", tmp_path / "data.bin")
+    assert (tmp_path / "data.bin").read_bytes() == CONTENT
+
+
+def test_a_redirected_download_goes_on_where_it_broke_off(server: FlakyServer, url: str, tmp_path: Path) -> None:
+    server.redirects["/old"] = "/data.bin"
+    server.troubles = ["break off"]
+    fetch(f"{server.url}/old", tmp_path / "data.bin", first_wait_s=0)
+    assert (tmp_path / "data.bin").read_bytes() == CONTENT
+    assert ranges(server)[-1] == f"bytes={len(CONTENT) // 2}-"
+
+
+def test_too_many_redirects_are_listed(server: FlakyServer, tmp_path: Path) -> None:
+    server.redirects = {"/a": "/b", "/b": "/a"}
+    with pytest.raises(InputError, match=rf"redirected more than 10 times: {server.url}/a -> {server.url}/b -> "):
+        fetch(f"{server.url}/a", tmp_path / "x", first_wait_s=0)
+    assert len(server.requests) == 11
+
+
+@pytest.mark.parametrize("location", ["file:///etc/passwd", "ftp://x/y", "http://[x/", "http://x:99999999/"])
+def test_a_redirect_to_anything_but_a_web_address_is_refused(
+    server: FlakyServer, tmp_path: Path, location: str
+) -> None:
+    server.redirects = {"/a": location}
+    with pytest.raises(InputError, match="redirected "):
+        fetch(f"{server.url}/a", tmp_path / "x", first_wait_s=0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_credentials_are_not_sent_to_another_server(server: FlakyServer) -> None:
+    secret = {"Authorization": "Bearer secret", "cookie": "secret", "X-Kind": "plain"}
+    server.files["/data"] = b"1"
+    with flaky_server() as other:
+        other.files["/data"] = b"2"
+        server.redirects = {"/here": "/data", "/there": f"{other.url}/data"}
+        assert get_bytes(f"{server.url}/here", secret) == b"1"
+        assert server.headers["Authorization"] == "Bearer secret"
+        assert get_bytes(f"{server.url}/there", secret) == b"2"
+        assert not {"authorization", "cookie"} & {name.lower() for name in other.headers}
+        assert other.headers["X-Kind"] == "plain"
+
+
 def test_without_a_network_the_error_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"no-such-host\.invalid/a\.gz: not downloaded.*put the file at .*a\.gz yourself"
@@ -147,10 +195,37 @@ def test_the_stages_list_and_download_each_file_once(server: FlakyServer, tmp_pa
     stage = DocumentDownloadStage(DocumentDownloader(str(tmp_path)))
     assert list(tmp_path.iterdir()) == []
     files = [file for task in run_stage(stage, *tasks) for file in task.data]
-    assert [Path(file).name for file in files] == ["a-one.gz", "a-two.gz"]
+    assert [re.sub("-[0-9a-f]{16}", "", Path(file).name) for file in files] == ["a-one.gz", "a-two.gz"]
     assert [Path(file).read_bytes() for file in files] == [b"1", b"2"]
     run_stage(stage, *tasks)
     assert len(server.requests) == 2
+
+
+def test_different_urls_are_different_files(server: FlakyServer, tmp_path: Path) -> None:
+    paths = ["/dump.jsonl?part=1", "/dump.jsonl?part=2", "/a/b", "/a-b", "/a//b", "/A/b", "/a%2Fb", "/"]
+    server.files = {path: path.encode() for path in paths}
+    downloader = DocumentDownloader(str(tmp_path))
+    with flaky_server() as other:
+        other.files = {path: f"other {path}".encode() for path in paths}
+        for place in (server, other, server):
+            for path in paths:
+                file = Path(downloader.download(f"{place.url}{path}"))
+                assert file.parent == tmp_path
+                assert file.read_bytes() == place.files[path]
+    assert len(list(tmp_path.iterdir())) == 2 * len(paths)
+    assert len(server.requests) == len(paths)
+
+
+class Escaping(DocumentDownloader):
+    def _get_output_filename(self, url: str) -> str:
+        return url.removeprefix("name:")
+
+
+@pytest.mark.parametrize("name", ["../x", "/etc/x", "a/../../x", "", "."])
+def test_a_file_name_outside_of_the_folder_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match="not inside the download folder"):
+        Escaping(str(tmp_path / "downloads")).download(f"name:{name}")
+    assert list(tmp_path.iterdir()) == []
 
 
 class Sulking(DocumentDownloader):

@@ -103,8 +103,8 @@ def test_a_crawl_becomes_documents(server: FlakyServer, tmp_path: Path) -> None:
         )
     )
     server.files = {
-        "/crawl-data/CC-NEWS/2020/01/warc.paths.gz": paths("crawl-data/x.warc.gz"),
-        "/crawl-data/x.warc.gz": archive,
+        "/crawl-data/CC-NEWS/2020/01/warc.paths.gz": paths("crawl-data/CC-NEWS/2020/01/CC-NEWS-1.warc.gz"),
+        "/crawl-data/CC-NEWS/2020/01/CC-NEWS-1.warc.gz": archive,
     }
     stage = DocumentDownloadExtractStage(
         NewsCommonCrawlUrlGenerator("2020-01", "2020-01", server.url),
@@ -116,10 +116,10 @@ def test_a_crawl_becomes_documents(server: FlakyServer, tmp_path: Path) -> None:
     assert document == {
         "url": "http://example.org/flood",
         "warc_id": document["warc_id"],
-        "source_id": "crawl-data-x.warc.gz",
+        "source_id": "crawl-data-CC-NEWS-2020-01-CC-NEWS-1.warc.gz",
         "language": "ENGLISH",
         "text": ENGLISH,
-        "file_name": "crawl-data-x.warc.gz",
+        "file_name": "crawl-data-CC-NEWS-2020-01-CC-NEWS-1.warc.gz",
     }
 
 
@@ -189,14 +189,17 @@ def dump() -> bytes:
 
 
 def serve_wikipedia(server: FlakyServer, content: bytes) -> None:
-    files = {"dewiki-1-multistream.xml.bz2": {"sha1": hashlib.sha1(content).hexdigest()}, "dewiki-index.txt.bz2": {}}
+    files = {
+        "dewiki-20240201-multistream.xml.bz2": {"sha1": hashlib.sha1(content).hexdigest()},
+        "dewiki-index.txt.bz2": {},
+    }
     done = {"jobs": {"articlesmultistreamdump": {"status": "done", "files": files}}}
     waiting = {"jobs": {"articlesmultistreamdump": {"status": "waiting"}}}
     server.files = {
         "/dewiki/": b'<a href="20240201/">20240201/</a> <a href="20240301/">20240301/</a> <a href="latest/">latest/</a>',
         "/dewiki/20240201/dumpstatus.json": json.dumps(done).encode(),
         "/dewiki/20240301/dumpstatus.json": json.dumps(waiting).encode(),
-        "/dewiki/20240201/dewiki-1-multistream.xml.bz2": content,
+        "/dewiki/20240201/dewiki-20240201-multistream.xml.bz2": content,
     }
 
 
@@ -210,8 +213,8 @@ def test_wikipedia_becomes_documents(server: FlakyServer, tmp_path: Path) -> Non
         "id": "1",
         "url": "https://de.wikipedia.org/wiki/Ada%20Lovelace",
         "language": "de",
-        "source_id": "dewiki-20240201-dewiki-1-multistream.xml.bz2",
-        "file_name": "dewiki-20240201-dewiki-1-multistream.xml.bz2",
+        "source_id": "dewiki-20240201-dewiki-20240201-multistream.xml.bz2",
+        "file_name": "dewiki-20240201-dewiki-20240201-multistream.xml.bz2",
     }
 
 
@@ -219,7 +222,7 @@ def test_an_unfinished_dump_is_refused_and_a_damaged_file_too(server: FlakyServe
     serve_wikipedia(server, dump())
     with pytest.raises(InputError, match="not finished"):
         WikipediaUrlGenerator("de", "20240301", server.url).generate_urls()
-    server.files["/dewiki/20240201/dewiki-1-multistream.xml.bz2"] = b"something else"
+    server.files["/dewiki/20240201/dewiki-20240201-multistream.xml.bz2"] = b"something else"
     with pytest.raises(InputError, match="its sha1 is"):
         documents(WikipediaDownloadExtractStage("de", str(tmp_path), "20240201", server.url))
 

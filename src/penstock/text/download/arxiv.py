@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from penstock.storage.filesystem import filesystem_of, reading
@@ -12,6 +13,8 @@ from penstock.text.extract.arxiv import ArxivIterator
 from penstock.text.extract.latex import ArxivExtractor
 
 _BUCKET = "s3://arxiv/src"
+# arXiv numbers its archives: the name is the same wherever a copy is.
+_ARCHIVE = re.compile(r"[^?#]*/(arXiv_src_\d{4}_\d{3}\.tar)", re.ASCII)
 # Whoever downloads pays for it: credentials are needed.
 _OPTIONS = {"requester_pays": True}
 
@@ -38,7 +41,8 @@ class ArxivDownloader(DocumentDownloader):
         super().__init__(download_dir, verbose, _OPTIONS if storage_options is None else storage_options)
 
     def _get_output_filename(self, url: str) -> str:
-        return url.rpartition("/")[2]
+        match = _ARCHIVE.fullmatch(url)
+        return match[1] if match else super()._get_output_filename(url)
 
     def num_workers_per_node(self) -> int:
         """Return how many may download at a time."""

@@ -12,6 +12,7 @@ from urllib.parse import urljoin, urlsplit
 from penstock.errors import InputError
 from penstock.text.download.download_extract import DocumentDownloadExtractStage
 from penstock.text.download.downloader import DocumentDownloader
+from penstock.text.download.file_names import file_name_of
 from penstock.text.download.http import get_bytes
 from penstock.text.download.urls import URLGenerator
 from penstock.text.extract.html_algorithms import HTMLExtractorAlgorithm
@@ -22,6 +23,12 @@ DATA_PREFIX = "https://data.commoncrawl.org"
 # The first ones with the layout of today.
 _FIRST_MAIN = date(2013, 1, 1)
 _FIRST_NEWS = date(2016, 8, 1)
+# The layout of the archives. Each part has its own form, so that a name with dashes for slashes can be read back.
+_LAYOUT = re.compile(
+    r"/crawl-data/(CC-MAIN-\d{4}-\d{2}/segments/\d+\.\d+/(warc|wet|wat)|CC-NEWS/\d{4}/\d{2})"
+    r"/CC-[A-Za-z0-9-]+\.warc(\.wet|\.wat)?\.gz",
+    re.ASCII,
+)
 _MAIN_ID = re.compile(r"CC-MAIN-(\d{4})-(\d{2})")
 
 
@@ -139,6 +146,9 @@ class CommonCrawlWARCDownloader(DocumentDownloader):
     def __init__(self, download_dir: str, use_aws_to_download: bool = False, verbose: bool = False) -> None:
         super().__init__(download_dir, verbose)
         self.use_aws_to_download = use_aws_to_download
+
+    def _get_output_filename(self, url: str) -> str:
+        return file_name_of(url, _LAYOUT)
 
     def _download_to_path(self, url: str, path: str) -> tuple[bool, str | None]:
         if self.use_aws_to_download:

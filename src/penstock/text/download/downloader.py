@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from penstock.core.files import FileGroupTask
 from penstock.core.resources import Resources
 from penstock.core.stage import ProcessingStage, Spec
 from penstock.errors import InputError
 from penstock.text.download.fetch import fetch
+from penstock.text.download.file_names import file_name_of
 
 
 class DocumentDownloader:
@@ -27,8 +27,8 @@ class DocumentDownloader:
         self._storage_options = storage_options
 
     def _get_output_filename(self, url: str) -> str:
-        """Return the name a URL gets in the folder: its path, in one piece."""
-        return urlsplit(url).path.strip("/").replace("/", "-")
+        """Return the name a URL gets in the folder; two URLs never have the same."""
+        return file_name_of(url)
 
     def _download_to_path(self, url: str, path: str) -> tuple[bool, str | None]:
         """Get the file; True, or False and the reason."""
@@ -37,7 +37,10 @@ class DocumentDownloader:
 
     def download(self, url: str) -> str:
         """Return the path of the file, after getting it if it is not there."""
-        target = Path(self._download_dir) / self._get_output_filename(url)
+        folder = Path(self._download_dir)
+        target = folder / self._get_output_filename(url)
+        if not target.resolve().is_relative_to(folder.resolve()) or target.resolve() == folder.resolve():
+            raise InputError(f"{url}: its file name, {target}, is not inside the download folder {folder}.")
         if target.exists() and target.stat().st_size > 0:
             return str(target)
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -19,6 +19,10 @@ ATTEMPTS = 5
 TIMEOUT_S = 60.0
 FIRST_WAIT_S = 1.0
 _LONGEST_WAIT_S = 120.0
+_MOST_REDIRECTS = 10
+_REDIRECTS = frozenset((301, 302, 303, 307, 308))
+# What proves who asks: never sent to another server than the one it was meant for.
+_CREDENTIALS = frozenset(("authorization", "cookie", "proxy-authorization"))
 _WORTH_ANOTHER_TRY = frozenset((408, 425, 429, 500, 502, 503, 504))
 _HEADERS = {"User-Agent": "penstock (curates training data)", "Accept-Encoding": "identity"}
 
@@ -41,18 +45,11 @@ def get(url: str, headers: Mapping[str, str] | None = None, timeout_s: float = T
     """Ask for a URL and give the response, its body still to be read; errors say whether to try again."""
     urllib3 = require("urllib3", "extract", "Downloading")
     try:
-        response = _connections(_proxy_of(url)).request(
-            "GET",
-            url,
-            headers={**_HEADERS, **(headers or {})},
-            preload_content=False,
-            retries=urllib3.Retry(0, redirect=5),
-            timeout=timeout_s,
-        )
+        response = _follow(url, {**_HEADERS, **(headers or {})}, timeout_s)
         try:
             if response.status in _WORTH_ANOTHER_TRY:
                 raise TryAgain(f"HTTP {response.status} {response.reason}", _asked_wait(response.headers))
-            if response.status >= 400 and response.status != 416:
+            if response.status >= 300 and response.status != 416:
                 raise Refused(f"HTTP {response.status} {response.reason}")
             yield response
         finally:
@@ -61,6 +58,35 @@ def get(url: str, headers: Mapping[str, str] | None = None, timeout_s: float = T
         raise Refused(f"not an address: {error}") from error
     except (urllib3.exceptions.HTTPError, OSError) as error:
         raise TryAgain(_in_words(error)) from error
+
+
+def _follow(url: str, headers: Mapping[str, str], timeout_s: float) -> Any:  # noqa: ANN401 - urllib3 is optional
+    """Ask for a URL, and for those it is redirected to, and return the last response."""
+    chain = [url]
+    while True:
+        response = _connections(_proxy_of(chain[-1])).request(
+            "GET", chain[-1], headers=headers, preload_content=False, redirect=False, retries=False, timeout=timeout_s
+        )
+        location = response.headers.get("Location")
+        if response.status not in _REDIRECTS or not location:
+            return response
+        response.close()
+        try:
+            chain.append(urllib.parse.urljoin(chain[-1], location))
+            same_server = _server(chain[-1]) == _server(chain[-2])
+        except ValueError as error:
+            raise Refused(f"redirected from {chain[-1]} to {location!r}, which is not an address: {error}") from error
+        if urllib.parse.urlsplit(chain[-1]).scheme not in ("http", "https"):
+            raise Refused(f"redirected to an address that is not http or https: {' -> '.join(chain)}")
+        if len(chain) > _MOST_REDIRECTS + 1:
+            raise Refused(f"redirected more than {_MOST_REDIRECTS} times: {' -> '.join(chain)}")
+        if not same_server:
+            headers = {name: value for name, value in headers.items() if name.lower() not in _CREDENTIALS}
+
+
+def _server(url: str) -> tuple[str, str | None, int | None]:
+    parts = urllib.parse.urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port
 
 
 def get_bytes(

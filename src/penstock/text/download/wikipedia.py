@@ -10,12 +10,15 @@ from urllib.parse import urljoin
 from penstock.errors import InputError
 from penstock.text.download.download_extract import DocumentDownloadExtractStage
 from penstock.text.download.downloader import DocumentDownloader
+from penstock.text.download.file_names import file_name_of
 from penstock.text.download.http import get_bytes
 from penstock.text.download.urls import URLGenerator
 from penstock.text.extract.wiki_markup import WikipediaExtractor
 from penstock.text.extract.wikipedia import WikipediaIterator
 
 _DUMP = re.compile(r'href="(\d{8})/?"')
+# The layout of the dumps. The first two parts have no dash in them, so that a name with dashes can be read back.
+_LAYOUT = re.compile(r"/([a-z][a-z0-9_]*wiki)/(\d{8})/\1-\2-[A-Za-z0-9][\w.-]*", re.ASCII)
 _JOB = "articlesmultistreamdump"
 
 
@@ -73,6 +76,9 @@ def _files(dump: str, job: dict[str, Any]) -> list[str]:
 
 class WikipediaDownloader(DocumentDownloader):
     """Downloads the files of a dump, two at a time as its servers ask."""
+
+    def _get_output_filename(self, url: str) -> str:
+        return file_name_of(url, _LAYOUT)
 
     def num_workers_per_node(self) -> int:
         """Return how many may download at a time."""
