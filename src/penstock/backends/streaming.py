@@ -15,6 +15,7 @@ from penstock.backends.ray.venue import RayVenue, is_at_hand
 from penstock.backends.streaming_run import StreamingRun, Terms
 from penstock.core.lineage import root_tasks
 from penstock.core.pipeline import Pipeline
+from penstock.core.printable import printable, printable_lines
 from penstock.core.sizes import parse_bytes
 from penstock.core.task import Task
 from penstock.errors import OutputError, StageError, suggestion
@@ -125,9 +126,10 @@ class StreamingExecutor:
             if run.scheduler.fatal is None:
                 opened.tidy()
         except KeyboardInterrupt:
-            print(how_to_resume(pipeline, run.books.settlement.sources_done, checkpoint_path), file=sys.stderr)
+            words = how_to_resume(pipeline, run.books.settlement.sources_done, checkpoint_path)
+            print(printable_lines(words), file=sys.stderr)
             if opened.output is not None and not pipeline.keeps_progress:
-                print(f"Written so far: {opened.output}", file=sys.stderr)
+                print(printable(f"Written so far: {opened.output}"), file=sys.stderr)
             raise
         finally:
             opened.close()

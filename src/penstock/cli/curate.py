@@ -7,6 +7,7 @@ from collections import Counter
 import click
 
 from penstock.cli.options import checkpoint_option, debug_option, expect_workers, ledger_option, without_ledger
+from penstock.cli.shown import echo
 from penstock.errors import InputError, PlanError
 
 DEFAULT_RECIPE = "english-web"
@@ -84,5 +85,5 @@ def detect_format(input_path: str) -> str:
             f"one format at a time. Give a pattern, in quotes: '{input_path.rstrip('/')}/**/*.jsonl'."
         )
     if found[".json"]:  # descriptions of the data, as data sets have them beside it
-        click.echo(f"{input_path}: read as Parquet; {found['.json']:,} .json files in it are left alone.", err=True)
+        echo(f"{input_path}: read as Parquet; {found['.json']:,} .json files in it are left alone.", err=True)
     return "Parquet"

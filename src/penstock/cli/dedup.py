@@ -12,6 +12,7 @@ import click
 
 from penstock.cli.curate import detect_format
 from penstock.cli.options import debug_option, expect_workers
+from penstock.cli.shown import echo
 from penstock.core.sizes import parse_bytes
 from penstock.errors import InputError, PlanError
 
@@ -224,8 +225,8 @@ def lines(paragraphs: bool, max_documents: int, min_characters: int, across_only
         **_settings(options),
     )
     result = workflow.run()
-    click.echo(f"Cut {result.get_metadata('num_cut'):,} {workflow.unit}s out of the documents.")
-    click.echo(f"What was cut, and why: {result.get_metadata('receipts_path')}")
+    echo(f"Cut {result.get_metadata('num_cut'):,} {workflow.unit}s out of the documents.")
+    echo(f"What was cut, and why: {result.get_metadata('receipts_path')}")
 
 
 def _expect_plain_workers(options: dict[str, Any]) -> None:
@@ -268,7 +269,7 @@ def _say(result: WorkflowRunResult, kind: str, output_path: str, *, removed: boo
     )
     share = f" ({duplicates / documents:.1%})" if documents else ""
     similar = f": {same:,} with the same text, {duplicates - same:,} similar" if kind == "Fuzzy" and duplicates else ""
-    click.echo(f"Of {documents:,} documents {duplicates:,} are duplicates of another{share}{similar}.")
+    echo(f"Of {documents:,} documents {duplicates:,} are duplicates of another{share}{similar}.")
     if removed:
-        click.echo(f"Kept: {documents - duplicates:,}, in {output_path.rstrip('/')}/deduplicated")
-    click.echo(f"Which went for which, and how similar they are: {output_path.rstrip('/')}/{kind}DuplicateIds")
+        echo(f"Kept: {documents - duplicates:,}, in {output_path.rstrip('/')}/deduplicated")
+    echo(f"Which went for which, and how similar they are: {output_path.rstrip('/')}/{kind}DuplicateIds")

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from penstock.cli.options import debug_option, expect_workers
+from penstock.cli.shown import echo
 
 DEFAULT_FOLDER = "penstock-demo"
 
@@ -29,16 +30,14 @@ def command(folder: Path) -> None:
 
     source, target = folder / "input", folder / "output"
     planted = make_sample(source)
-    click.echo(f"Made {sum(planted.values()):,} lines in {source}:")
-    click.echo("  " + ", ".join(f"{count:,} {kind}" for kind, count in planted.most_common()))
-    click.echo(f"\n$ penstock curate {source} {target} --overwrite\n")
+    echo(f"Made {sum(planted.values()):,} lines in {source}:")
+    echo("  " + ", ".join(f"{count:,} {kind}" for kind, count in planted.most_common()))
+    echo(f"\n$ penstock curate {source} {target} --overwrite\n")
     variables = {"input_path": str(source), "output_path": str(target), "mode": "overwrite"}
     load_recipe(DEFAULT_RECIPE, variables=variables).pipeline.run()
-    click.echo("\nLook further:")
-    click.echo(f"  head -n 2 {target}/*.jsonl                      what was kept")
-    click.echo(f"  cat {target}/_penstock/dead_letters.jsonl       lines that could not be read, and why")
-    click.echo(
-        f"  penstock why {target} --dropped-by repeated_lines       what a stage dropped, and what it looks like"
-    )
-    click.echo(f"  penstock whatif {target} word_count.min_words=80        what another threshold would have kept")
-    click.echo(f"  penstock plan {DEFAULT_RECIPE} input_path={source} output_path=clean    how it was run")
+    echo("\nLook further:")
+    echo(f"  head -n 2 {target}/*.jsonl                      what was kept")
+    echo(f"  cat {target}/_penstock/dead_letters.jsonl       lines that could not be read, and why")
+    echo(f"  penstock why {target} --dropped-by repeated_lines       what a stage dropped, and what it looks like")
+    echo(f"  penstock whatif {target} word_count.min_words=80        what another threshold would have kept")
+    echo(f"  penstock plan {DEFAULT_RECIPE} input_path={source} output_path=clean    how it was run")

@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from penstock.cli.options import debug_option
+from penstock.cli.shown import echo
 
 _CORE = ("pyarrow", "numpy", "numba", "fsspec", "msgspec", "cloudpickle")
 _RAY_CLUSTER_FILE = Path(os.environ.get("TMPDIR", "/tmp")) / "ray" / "ray_current_cluster"
@@ -28,7 +29,7 @@ def command() -> None:
       penstock doctor
     """
     for label, finding in findings():
-        click.echo(f"{label:<15} {finding}")
+        echo(f"{label:<15} {finding}")
 
 
 def findings() -> Iterator[tuple[str, str]]:

@@ -7,11 +7,13 @@ import gc
 import sys
 from importlib import import_module
 from io import TextIOWrapper
+from types import TracebackType
 from typing import NoReturn
 
 import click
 
 import penstock
+from penstock.core.printable import printable_lines
 from penstock.errors import PenstockError, PlanError, RecipeError, suggestion
 from penstock.runtime.limits import let_threads_sleep
 
@@ -83,9 +85,11 @@ def main() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="surrogateescape")  # a file may have a name that is no text
+    sys.excepthook = _print_traceback
     try:
         cli.main(standalone_mode=False)
     except click.ClickException as error:
+        error.message = printable_lines(error.message)
         error.show()
         sys.exit(EXIT_NOT_STARTED)
     except (KeyboardInterrupt, click.Abort):
@@ -97,9 +101,16 @@ def main() -> NoReturn:
     except PenstockError as error:
         if _debug():
             raise
-        click.echo(f"penstock: {error}", err=True)
+        click.echo(printable_lines(f"penstock: {error}"), err=True)
         sys.exit(EXIT_NOT_STARTED if isinstance(error, PlanError | RecipeError) else EXIT_FAILED)
     sys.exit(0)
+
+
+def _print_traceback(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+    """Print what Python would, with control characters in messages written out."""
+    from traceback import format_exception
+
+    click.echo(printable_lines("".join(format_exception(kind, error, traceback))), err=True, nl=False)
 
 
 def _debug() -> bool:

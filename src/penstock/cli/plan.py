@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from penstock.cli.options import claim_options, debug_option, recipe_arguments
+from penstock.cli.shown import echo
 
 
 @click.command("plan")
@@ -30,4 +31,4 @@ def command(
     from penstock.runtime.planning import plan_pipeline
 
     loaded = load_recipe(recipe, overrides)
-    click.echo(explain(plan_pipeline(loaded.pipeline, this_machine(cpus, gpus, gpu_memory_gb))))
+    echo(explain(plan_pipeline(loaded.pipeline, this_machine(cpus, gpus, gpu_memory_gb))))

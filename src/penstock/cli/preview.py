@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
@@ -12,6 +11,7 @@ import click
 
 from penstock.cli.curate import DEFAULT_RECIPE, FORMATS, detect_format
 from penstock.cli.options import debug_option
+from penstock.cli.shown import echo_json
 from penstock.core.sizes import human_bytes
 from penstock.errors import InputError, PlanError
 from penstock.monitor.console import stdout_console
@@ -55,7 +55,7 @@ def command(
     with tempfile.TemporaryDirectory(prefix="penstock-preview-") as folder:
         found = preview_recipe(Path(folder), files, kind, recipe, overrides, documents, variables)
     if as_json:
-        click.echo(json.dumps(asdict(found), ensure_ascii=False))
+        echo_json(asdict(found))
     else:
         _print(found, input_path)
 

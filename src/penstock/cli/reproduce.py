@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from penstock.cli.options import debug_option
+from penstock.cli.shown import echo
 
 
 @click.command("reproduce")
@@ -34,7 +35,7 @@ def command(file: Path, show: bool) -> None:
     steps, tasks = load_failure(file)
     for task in tasks:
         for row in range(min(rows_of(task), 3)):
-            click.echo(f"input: {task.excerpt(row)}")
+            echo(f"input: {task.excerpt(row)}")
     if show:
         return
     worker = Worker(steps)
@@ -42,8 +43,8 @@ def command(file: Path, show: bool) -> None:
         worker.start(NodeInfo("this machine"), WorkerMetadata("reproduce"))
         outputs = worker.run(tasks).outputs
     except Exception as error:
-        traceback.print_exception(error)
+        echo("".join(traceback.format_exception(error)), err=True)
         raise SystemExit(1) from error
     finally:
         worker.stop()
-    click.echo(f"It did not fail this time: {len(outputs)} tasks came out, {sum(t.num_items for t in outputs)} items.")
+    echo(f"It did not fail this time: {len(outputs)} tasks came out, {sum(t.num_items for t in outputs)} items.")

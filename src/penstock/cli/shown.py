@@ -1,15 +1,36 @@
-"""Paths and texts as a terminal shows them: no longer than they have to be."""
+"""Paths, texts and records as a terminal shows them: no longer than they have to be, and never in control of it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+import click
+
+from penstock.core.printable import printable, printable_lines
+
+# JSON escapes the first 32 characters by itself.
+_UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u200b\u2028-\u202e\u2060\u2066-\u2069\ufeff\ud800-\udfff]")
+
+
+def echo(text: str, *, err: bool = False) -> None:
+    """Print text, which may have several lines."""
+    click.echo(printable_lines(text), err=err)
+
+
+def echo_json(record: Mapping[str, Any]) -> None:
+    """Print a record on one line."""
+    text = json.dumps(record, ensure_ascii=False)
+    click.echo(_UNSAFE_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
 
 
 def shown_paths(paths: Sequence[str]) -> str:
     """Return paths as they could be typed here."""
     here = f"{Path.cwd()}/"
-    return ", ".join(path.removeprefix(here) for path in paths) or "no file"
+    return ", ".join(printable(path.removeprefix(here)) for path in paths) or "no file"
 
 
 def shared_folder(paths: Sequence[str]) -> str:
@@ -31,4 +52,4 @@ def shortened(text: str, chars: int) -> str:
     'The mill at …'
     """
     flat = " ".join(text.split())
-    return flat if len(flat) <= chars else f"{flat[:chars]}…"
+    return printable(flat) if len(flat) <= chars else f"{printable(flat[:chars])}…"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from penstock.cli.options import debug_option
+from penstock.cli.shown import echo
 
 if TYPE_CHECKING:
     from penstock.backends.simulated.forecast import Forecast, PoolModel
@@ -73,7 +74,7 @@ def command(
     budget = None if memory_budget is None else _size("--memory-budget", memory_budget)
     result = forecast(models, machines, begin_with, budget)
     for line in _report(result, models, machines, prices, one_more(models, machines, begin_with, result)):
-        click.echo(line)
+        echo(line)
 
 
 def _cluster(text: str | None) -> Cluster:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from penstock.cli.options import debug_option
-from penstock.cli.shown import shared_folder, shortened, shown_paths
+from penstock.cli.shown import echo_json, shared_folder, shortened, shown_paths
+from penstock.core.printable import printable
 from penstock.core.sizes import human_bytes
 from penstock.monitor.console import stdout_console
 
@@ -115,7 +115,7 @@ def _print_examples(ledger: Ledger, title: str, drawn: Sequence[Sample], chars: 
     texts = read_texts(ledger, [one.place for one in drawn])
     for one, text in zip(drawn, texts, strict=True):
         where = f"{shown_paths(one.files)}:{ledger.row_in_file(*one.place)}"
-        console.print(Text.assemble("  ", (one.id or "", "bold"), f"  {where}"))
+        console.print(Text.assemble("  ", (printable(one.id or ""), "bold"), f"  {where}"))
         console.print(Text(f"    {shortened(text, chars)}", "dim"))
 
 
@@ -134,4 +134,4 @@ def _print_json(ledger: Ledger, outcome: Outcome, changes: dict[str, dict[str, o
             {"id": one.id, "files": one.files, "row": ledger.row_in_file(*one.place), "text": text}
             for one, text in zip(drawn, texts, strict=True)
         ]
-    click.echo(json.dumps(record, ensure_ascii=False))
+    echo_json(record)

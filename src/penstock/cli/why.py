@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from penstock.cli.options import debug_option
-from penstock.cli.shown import shortened, shown_paths
+from penstock.cli.shown import echo, echo_json, shortened, shown_paths
+from penstock.core.printable import printable, printable_lines
 from penstock.monitor.console import stdout_console
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def command(
         from penstock.ledger.export import export_parquet
 
         documents, files = export_parquet(ledger, export)
-        click.echo(f"{documents:,} documents in {files} Parquet file{'s' * (files != 1)}: {export}")
+        echo(f"{documents:,} documents in {files} Parquet file{'s' * (files != 1)}: {export}")
     else:
         _show_overview(ledger, as_json=as_json)
 
@@ -112,16 +112,16 @@ def _show_document(ledger: Ledger, document: str, chars: int, *, as_json: bool) 
         failure = failure_of(ledger.run_folder, receipt)
         text = _texts(ledger, [receipt])[0] if chars else None
         if as_json:
-            click.echo(json.dumps({**asdict(receipt), "failure": failure, "text": text}, ensure_ascii=False))
+            echo_json({**asdict(receipt), "failure": failure, "text": text})
         else:
             _print_receipt(ledger, receipt, failure, text, chars)
     for letter in letters:
         if as_json:
-            click.echo(json.dumps({"set_aside": letter}, ensure_ascii=False))
+            echo_json({"set_aside": letter})
         else:
             where = f"Line {letter['position']} of {letter['source']}"
-            click.echo(f"{where} was set aside by '{letter['stage']}': {letter['reason']}")
-            click.echo(f"  {letter['excerpt'][:chars]}")
+            echo(f"{where} was set aside by '{letter['stage']}': {letter['reason']}")
+            echo(f"  {printable(letter['excerpt'][:chars])}")
 
 
 def _print_receipt(
@@ -140,7 +140,9 @@ def _print_receipt(
         if receipt.kept
         else "made into something else"
     )
-    console.print(Text.assemble((str(name), "bold"), ": ", (fate, "red" if receipt.dropped_by else "green")))
+    console.print(
+        Text.assemble((printable(str(name)), "bold"), ": ", (printable(fate), "red" if receipt.dropped_by else "green"))
+    )
     console.print(
         Text(f"from  {shown_paths(receipt.files)}, {receipt.unit} {receipt.row}, {receipt.bytes:,} bytes of text")
     )
@@ -155,9 +157,9 @@ def _print_receipt(
         table.add_row(line.stage, score, threshold, Text(line.verdict, _STYLES.get(line.verdict, "dim")))
     console.print(table)
     for remark in receipt.remarks:
-        console.print(Text(f"{remark[0].upper()}{remark[1:]}."))
+        console.print(Text(printable_lines(f"{remark[0].upper()}{remark[1:]}.")))
     if failure is not None:
-        console.print(Text(f"It said: {failure['reason']}\n{failure['reproduce']}".strip()))
+        console.print(Text(printable_lines(f"It said: {failure['reason']}\n{failure['reproduce']}".strip())))
     if text is not None:
         console.print(Text(f"\n{shortened(text, chars)}"))
 
@@ -167,7 +169,7 @@ def _show_samples(ledger: Ledger, samples: Sequence[Sample], chars: int, *, as_j
 
     console = stdout_console()
     if not samples and not as_json:
-        click.echo("No document fits.")
+        echo("No document fits.")
     for sample, text in zip(samples, _texts(ledger, samples), strict=True):
         if as_json:
             record = {
@@ -176,11 +178,11 @@ def _show_samples(ledger: Ledger, samples: Sequence[Sample], chars: int, *, as_j
                 "row": ledger.row_in_file(*sample.place),
                 "score": sample.score,
             }
-            click.echo(json.dumps({**record, "text": text}, ensure_ascii=False))
+            echo_json({**record, "text": text})
             continue
         score = f"  score {sample.score:.7g}" if sample.score is not None else ""
         where = f"{shown_paths(sample.files)}:{ledger.row_in_file(*sample.place)}"
-        console.print(Text.assemble((sample.id or "", "bold"), f"  {where}", (score, "yellow")))
+        console.print(Text.assemble((printable(sample.id or ""), "bold"), f"  {where}", (score, "yellow")))
         console.print(Text(shortened(text, chars), "dim"))
         console.print()
 
@@ -200,7 +202,7 @@ def _show_overview(ledger: Ledger, *, as_json: bool) -> None:
 
     seen = overview(ledger)
     if as_json:
-        click.echo(json.dumps(asdict(seen), ensure_ascii=False))
+        echo_json(asdict(seen))
         return
     console = stdout_console()
     share = f" ({seen.kept / seen.documents:.1%})" if seen.documents else ""

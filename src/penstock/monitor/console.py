@@ -21,9 +21,9 @@ def stdout_console() -> Console:
 
 
 def _make(*, stderr: bool) -> Console:
-    from rich.console import Console
+    from penstock.monitor.plain_console import PlainConsole
 
-    console = Console(stderr=stderr)
+    console = PlainConsole(stderr=stderr)
     if not console.is_terminal:  # a log file has no width; 80 would cut tables that nobody needs cut
-        console = Console(stderr=stderr, width=_WIDTH_WITHOUT_TERMINAL)
+        console = PlainConsole(stderr=stderr, width=_WIDTH_WITHOUT_TERMINAL)
     return console

@@ -9,6 +9,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from penstock.core.printable import printable, printable_lines
 from penstock.core.snapshot import RunSnapshot
 from penstock.monitor.console import stderr_console
 from penstock.monitor.words import log_line
@@ -35,7 +36,7 @@ class LiveView:
         clock: Callable[[], float] = time.monotonic,
         console: Console | None = None,
     ) -> None:
-        self._title = title
+        self._title = printable(title)
         self._interval = logging_interval
         self._enabled = enabled
         self._clock = clock
@@ -88,7 +89,8 @@ class LiveView:
     def say(self, text: str) -> None:
         """Print something that stays, above the table if there is one."""
         if self._enabled:
-            self._shown(lambda: self._console.print(text, highlight=False, markup=False, soft_wrap=True))
+            shown = printable_lines(text)
+            self._shown(lambda: self._console.print(shown, highlight=False, markup=False, soft_wrap=True))
 
     def _shown(self, show: Callable[[], None]) -> None:
         try:
@@ -98,7 +100,7 @@ class LiveView:
 
     def _draw(self, snapshot: RunSnapshot) -> None:
         if self._live is None:
-            line = log_line(self._title, snapshot)
+            line = printable(log_line(self._title, snapshot))
             self._console.print(line, highlight=False, markup=False, soft_wrap=True)
             return
         from penstock.monitor.table import screen

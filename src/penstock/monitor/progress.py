@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from penstock.core.counters import StageCounters
+from penstock.core.printable import printable
 from penstock.core.sizes import human_bytes
 from penstock.monitor.console import stderr_console
 
@@ -22,7 +23,7 @@ class Progress:
 
     def __init__(self, title: str, logging_interval: float, *, enabled: bool = True) -> None:
         self.total: int | None = None
-        self._title = title
+        self._title = printable(title)
         self._interval = logging_interval
         self._enabled = enabled
         self._console = stderr_console()
@@ -37,10 +38,11 @@ class Progress:
             from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
             from rich.progress import Progress as RichProgress
 
-            columns = ("[bold]{task.description}", BarColumn(), MofNCompleteColumn(), "{task.fields[detail]}")
-            shown = [TextColumn(column) if isinstance(column, str) else column for column in columns]
             self._bar = RichProgress(
-                *shown,
+                TextColumn("{task.description}", style="bold", markup=False),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[detail]}", markup=False),
                 TimeRemainingColumn(),
                 console=self._console,
                 transient=True,

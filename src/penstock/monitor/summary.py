@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from penstock.core.counters import StageCounters
+from penstock.core.printable import printable
 from penstock.core.sizes import human_bytes
 from penstock.monitor.console import stderr_console
 
@@ -65,7 +67,7 @@ class RunSummary:
         console = stderr_console()
         console.print(self._table())
         for line in self._closing_lines():
-            console.print(line, highlight=False, soft_wrap=True)
+            console.print(printable(line), soft_wrap=True)
 
     def _table(self) -> Table:
         from rich import box
@@ -117,7 +119,9 @@ class RunSummary:
         if self.output is not None:
             lines.append(f"Output: {self.output}   (this table as JSON: {self.run_folder}/summary.json)")
         if self.has_ledger:
-            lines.append(f"Why a document was kept or dropped: penstock why {self.output or self.run_folder} DOC_ID")
+            lines.append(
+                f"Why a document was kept or dropped: penstock why {quote(self.output or self.run_folder or '')} DOC_ID"
+            )
         return lines
 
     def _how_it_ran(self) -> str:

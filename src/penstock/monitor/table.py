@@ -11,6 +11,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from penstock.core.printable import printable
 from penstock.core.sizes import human_bytes
 from penstock.core.snapshot import PoolSnapshot, RunSnapshot
 from penstock.monitor.words import amount, duration, headline, held, percent
@@ -55,7 +56,7 @@ _GO_IN_ORDER = ("held", "done", "ETA", "queue", "busy", "workers")
 def screen(title: str, snapshot: RunSnapshot, console: Console) -> RenderableType:
     """Return all that a terminal shows of a run, no larger than the terminal is now."""
     width, height = console.size
-    above = Text.assemble((title, "bold"), ": ", headline(snapshot))
+    above = Text.assemble((printable(title), "bold"), ": ", printable(headline(snapshot)))
     below = Text(" · ").join(_footer(snapshot))
     room = height - _OTHER_LINES - len(above.wrap(console, width)) - len(below.wrap(console, width))
     shown = _most_telling(snapshot, max(1, room))
@@ -99,14 +100,15 @@ def _table(pools: Sequence[PoolSnapshot], bottleneck: str | None, width: int) ->
     for column in columns:
         table.add_column(column.heading, justify="right", no_wrap=True, min_width=column.room)
     for pool in pools:
-        name = _label(pool) if longest <= room else _shortened(pool.name, room)
+        name = _label(pool) if longest <= room else _shortened(printable(pool.name), room)
         style = "bold" if pool.name == bottleneck else "dim" if _eta(pool) == "done" else ""
         table.add_row(Text(name), *(Text(column.cell(pool)) for column in columns), style=style)
     return table
 
 
 def _label(pool: PoolSnapshot) -> str:
-    return pool.name if len(pool.stages) < 2 else f"{pool.name} ({len(pool.stages)} stages)"
+    name = printable(pool.name)
+    return name if len(pool.stages) < 2 else f"{name} ({len(pool.stages)} stages)"
 
 
 def _shortened(name: str, room: int) -> str:

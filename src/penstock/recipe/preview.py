@@ -84,7 +84,9 @@ def preview_recipe(
     ledger = find_ledger(str(folder / "sample/run"))
     decisions = assemble(ledger.pieces, ledger.rules.labels)
     letters = folder / "sample/run/dead_letters.jsonl"
-    broken = [json.loads(line) for line in letters.read_text().splitlines()] if letters.exists() else []
+    # Not splitlines(): a text may hold characters that it takes for the end of a line.
+    written = letters.read_text(encoding="utf-8").split("\n") if letters.exists() else []
+    broken = [json.loads(line) for line in written if line]
     if not len(decisions):
         raise PlanError(
             "preview", [f"none of the {sum(place.count for place in places)} documents tried could be read"]

@@ -16,6 +16,7 @@ from typing import Any
 
 from penstock.core.lineage import root_tasks
 from penstock.core.pipeline import Pipeline
+from penstock.core.printable import printable_lines
 from penstock.core.task import Task
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
 from penstock.errors import PenstockError, suggestion
@@ -81,7 +82,7 @@ class InlineExecutor:
             outputs = run.run(root_tasks(initial_tasks), initial_are_sources=initial_tasks is not None)
             opened.tidy()
         except KeyboardInterrupt:
-            print(how_to_resume(pipeline, run.sources_done, checkpoint_path), file=sys.stderr)
+            print(printable_lines(how_to_resume(pipeline, run.sources_done, checkpoint_path)), file=sys.stderr)
             raise
         finally:
             opened.close()

@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from penstock.core.cluster import Cluster
+from penstock.core.printable import printable
 from penstock.core.stage import ProcessingStage
 from penstock.errors import OutputError
 from penstock.plan.plan import Plan, Pool
@@ -78,7 +79,7 @@ def write_speeds(seen: Mapping[str, Speed], path: Path | None = None) -> None:
         with atomic_write(str(path), durable=False) as stream:
             stream.write(msgspec.json.format(msgspec.json.encode(_File(_VERSION, latest)), indent=1))
     except OutputError as error:
-        print(f"Speeds of this run were not kept for the next one: {error}", file=sys.stderr)
+        print(printable(f"Speeds of this run were not kept for the next one: {error}"), file=sys.stderr)
 
 
 def _read(path: Path) -> dict[str, Speed]:
@@ -90,7 +91,8 @@ def _read(path: Path) -> dict[str, Speed]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, msgspec.MsgspecError) as error:
-        print(f"{path}: not readable, so this run begins without the speeds of earlier ones: {error}", file=sys.stderr)
+        words = f"{path}: not readable, so this run begins without the speeds of earlier ones: {error}"
+        print(printable(words), file=sys.stderr)
         return {}
 
 

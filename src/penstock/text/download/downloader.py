@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.core.files import FileGroupTask
+from penstock.core.printable import printable
 from penstock.core.resources import Resources
 from penstock.core.stage import ProcessingStage, Spec
 from penstock.errors import InputError
@@ -54,7 +55,7 @@ class DocumentDownloader:
             )
         temporary.replace(target)
         if self._verbose:
-            print(f"{url}: {target.stat().st_size:,} bytes in {target}")
+            print(printable(f"{url}: {target.stat().st_size:,} bytes in {target}"))
         return str(target)
 
     def num_workers_per_node(self) -> int | None:
