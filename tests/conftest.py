@@ -21,6 +21,18 @@ os.environ.pop("RAY_ADDRESS", None)
 os.environ["RAY_AUTH_MODE"] = "disabled"
 
 
+# Seconds for tests that start clusters or are marked slow, on a machine that does other work as well.
+_PATIENCE_S = 600
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give slow tests more time than the limit in pyproject.toml; one that names its own limit keeps it."""
+    for item in items:
+        slow = item.get_closest_marker("ray") or item.get_closest_marker("slow")
+        if slow and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(_PATIENCE_S))
+
+
 @pytest.fixture(scope="session")
 def ray_address() -> Iterator[str]:
     """Start a Ray of one node with four CPUs and two claimed GPUs, and return where it is."""

@@ -6,7 +6,7 @@ import atexit
 import gc
 import sys
 from importlib import import_module
-from io import TextIOWrapper
+from io import StringIO, TextIOWrapper
 from types import TracebackType
 from typing import NoReturn
 
@@ -89,8 +89,9 @@ def main() -> NoReturn:
     try:
         cli.main(standalone_mode=False)
     except click.ClickException as error:
-        error.message = printable_lines(error.message)
-        error.show()
+        message = StringIO()
+        error.show(file=message)
+        click.echo(printable_lines(message.getvalue()), err=True, nl=False)
         sys.exit(EXIT_NOT_STARTED)
     except (KeyboardInterrupt, click.Abort):
         click.echo("penstock: stopped.", err=True)

@@ -101,7 +101,7 @@ class _BoundedLoader(yaml.SafeLoader):
         self._depth += 1
         self._entries += 1
         if self._depth > MAX_DEPTH or self._entries > MAX_ENTRIES:
-            line = self.peek_event().start_mark.line + 1
+            line = self.peek_event().start_mark.line + 1  # type: ignore[no-untyped-call]
             raise _LimitExceeded(line, _too_deep() if self._depth > MAX_DEPTH else _too_many())
         node: yaml.Node | None = super().compose_node(parent, index)
         self._depth -= 1
