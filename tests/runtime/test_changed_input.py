@@ -104,7 +104,8 @@ def remove(folder: Path) -> None:
 
 
 def all_at_once(folder: Path) -> None:
-    append(folder), edit_in_place(folder), add(folder), remove(folder)
+    for change in (append, edit_in_place, add, remove):
+        change(folder)
 
 
 CHANGES = [append, edit_in_place, shorten, add, remove, all_at_once]

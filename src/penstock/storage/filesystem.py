@@ -70,6 +70,8 @@ def list_files(
 
 def _list_one(path: str, extensions: tuple[str, ...], options: dict[str, Any] | None) -> Iterator[SizedFile]:
     filesystem, name = filesystem_of(path, options)
+    if not is_local(filesystem):
+        filesystem.invalidate_cache()  # of an earlier listing in this process: objects may have changed since
     with reading(path):
         if filesystem.isdir(name):
             entries = filesystem.find(name, detail=True)

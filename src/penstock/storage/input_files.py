@@ -1,7 +1,8 @@
 """Knowing an input file again: by its size, its times, and a fingerprint of its content.
 
-The fingerprint is a hash of samples: all of a file of up to half a megabyte; of a larger one its beginning, its end and
-six places in between. Where an object store has a tag for the content of an object, that is taken and nothing is read.
+The fingerprint is a hash of samples: all of a file of up to 224 kB; of a larger one its first and last 64 kB and six
+samples of 16 kB in between. Reading all of it would take as long as the work itself. Where an object store has a tag
+for the content of an object, that is taken and nothing is read.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from penstock.core.files import SizedFile
 from penstock.errors import InputError
 from penstock.storage.filesystem import filesystem_of, is_local, open_stored
 
-_SAMPLE_BYTES = 1 << 16
-_SAMPLES = 8
+_END_BYTES = 1 << 16
+_SAMPLE_BYTES = 1 << 14
+_SAMPLES = 6
+_WHOLE_BYTES = 2 * _END_BYTES + _SAMPLES * _SAMPLE_BYTES
 # Looking into a file is mostly waiting.
 _THREADS = 16
 
@@ -80,16 +83,28 @@ def _mark(file: SizedFile, storage_options: dict[str, Any] | None, known: FileMa
 def _fingerprint(path: str, size: int, storage_options: dict[str, Any] | None) -> str:
     """Return a hash of the size and of samples of the content; empty if the file cannot be read."""
     digest = xxhash.xxh3_128(str(size).encode())
-    step = max(_SAMPLE_BYTES, -(-(size - _SAMPLE_BYTES) // (_SAMPLES - 1)))
-    places = sorted({min(number * step, max(0, size - _SAMPLE_BYTES)) for number in range(_SAMPLES)})
     try:
         with open_stored(path, storage_options) as stream:
-            for place in places:
-                stream.seek(place)
-                digest.update(stream.read(_SAMPLE_BYTES))
+            for start, length in sampled(size):
+                stream.seek(start)
+                digest.update(stream.read(length))
     except InputError:
         return ""
     return f"xxh3:{digest.hexdigest()}"
+
+
+def sampled(size: int) -> list[tuple[int, int]]:
+    """Return which bytes of a file of some size are looked at: where they begin, and how many.
+
+    >>> sampled(200_000)
+    [(0, 200000)]
+    >>> [start for start, _ in sampled(700_000)]
+    [0, 100000, 200000, 300000, 400000, 500000, 600000, 634464]
+    """
+    if size <= _WHOLE_BYTES:
+        return [(0, size)]
+    between = [(size * number // (_SAMPLES + 1), _SAMPLE_BYTES) for number in range(1, _SAMPLES + 1)]
+    return [(0, _END_BYTES), *between, (size - _END_BYTES, _END_BYTES)]
 
 
 def _kind(content: str) -> str:

@@ -24,6 +24,7 @@ FILE_NAME = "journal.penstock"
 MAGIC = b"penstock journal 2\n"
 # Text that need not be Unicode, such as the name of a file.
 _Text = bytes
+_Plain = _Text | int | float | bool | None
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class _Begun(msgspec.Struct, tag="begun", array_like=True):
 
 class _Done(msgspec.Struct, tag="done", array_like=True):
     # Per group: sources, outputs, files, rejections.
-    groups: list[tuple[list[_Text], list[bytes], list[_Text], list[list[_Text | int | bool | None]]]]
+    groups: list[tuple[list[_Text], list[bytes], list[_Text], list[dict[str, _Plain]]]]
 
 
 class _Input(msgspec.Struct, tag="input", array_like=True):
@@ -82,7 +83,6 @@ class _Withdrawn(msgspec.Struct, tag="withdrawn", array_like=True):
 
 _Record = _Begun | _Done | _Input | _Withdrawn
 _decode = msgspec.msgpack.Decoder(_Record).decode
-_REJECTION_FIELDS = tuple(Rejection.__dataclass_fields__)
 
 
 class Journal:
@@ -158,13 +158,12 @@ class Journal:
             self._require_format(stream.read(len(MAGIC)))
             for number, (body, end) in enumerate(read_records(stream)):
                 try:
-                    record = _decode(body)
-                except (msgspec.MsgspecError, RecursionError) as error:
+                    self._take(_decode(body), number, fingerprint)
+                except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError, IndexError) as error:
                     raise CheckpointError(
                         f"{self.path}: record {number + 1} is whole, but not one that Penstock writes ({error}). "
                         f"{self._start_over}"
                     ) from error
-                self._take(record, number, fingerprint)
                 position = end
         return position
 
@@ -187,9 +186,9 @@ class Journal:
             case _Begun(theirs):
                 _compare(self.folder, theirs, fingerprint)
             case _Done(groups):
-                self._add([_group(*group) for group in groups])
+                self._add([group for group in (_group(*stored) for stored in groups) if group.sources])
             case _Input():
-                files = tuple(FileMark(_str(p), _str(n), *rest) for p, n, *rest in record.files)
+                files = tuple(FileMark(_str(p), _str(n), s, m, c, content) for p, n, s, m, c, content in record.files)
                 sources = {_str(source): tuple(numbers) for source, numbers in record.sources}
                 if any(not 0 <= number < len(files) for numbers in sources.values() for number in numbers):
                     raise CheckpointError(f"{self.path}: a list of input files is damaged. {self._start_over}")
@@ -210,15 +209,18 @@ class Journal:
 
 
 def _stored_group(group: DoneGroup) -> Any:  # noqa: ANN401 - a tuple, as the schema has it
-    rejections = [[_stored(getattr(letter, name)) for name in _REJECTION_FIELDS] for letter in group.rejections]
+    rejections = [{name: _stored(value) for name, value in letter.to_dict().items()} for letter in group.rejections]
     return _texts(group.sources), list(group.outputs), _texts(group.files), rejections
 
 
-def _group(sources: list[_Text], outputs: list[bytes], files: list[_Text], rejections: list[list[Any]]) -> DoneGroup:
-    letters = tuple(
-        Rejection(*(_str(value) if isinstance(value, bytes) else value for value in letter)) for letter in rejections
-    )
-    return DoneGroup(_strs(sources), tuple(outputs), _strs(files), letters)
+def _group(
+    sources: list[_Text], outputs: list[bytes], files: list[_Text], rejections: list[dict[str, _Plain]]
+) -> DoneGroup:
+    letters = [
+        {name: _str(value) if isinstance(value, bytes) else value for name, value in letter.items()}
+        for letter in rejections
+    ]
+    return DoneGroup(_strs(sources), tuple(outputs), _strs(files), msgspec.convert(letters, tuple[Rejection, ...]))
 
 
 def _stored(value: Any) -> Any:  # noqa: ANN401 - a field of a rejection
