@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from penstock import DocumentBatch, Task
 from penstock.core.files import FileGroupTask
 from penstock.core.perf import StagePerfStats
-from penstock.storage.plain_values import DamagedValueError, NotPlainError, dump, load
-from penstock.storage.task_records import UnknownTaskClassError, dump_result, load_result
+from penstock.storage.plain_values import DamagedValue, NotPlain, dump, load
+from penstock.storage.task_records import UnknownTaskClass, dump_result, load_result
 from penstock.testing import make_batch
 
 SCALARS = (
@@ -46,7 +46,7 @@ def test_plain_values_come_back_as_they_were(value: Any) -> None:
 
 @given(st.binary(max_size=200))
 def test_bytes_of_anybody_are_a_value_or_an_error(data: bytes) -> None:
-    with suppress(DamagedValueError):
+    with suppress(DamagedValue):
         load(data)
 
 
@@ -66,7 +66,7 @@ def test_arrays_tables_and_paths_come_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", [object(), {"a": [lambda: 1]}, np.array([object()]), pickle.PickleBuffer(b"")])
 def test_anything_else_is_refused(value: Any) -> None:
-    with pytest.raises(NotPlainError):
+    with pytest.raises(NotPlain):
         dump(value)
 
 
@@ -114,5 +114,5 @@ def test_a_class_that_is_not_loaded_is_not_imported() -> None:
     stored = msgspec.msgpack.decode(dump_result(Clip("clips", {})))
     [pair] = [pair for pair in stored[1] if pair[0] == "class"]
     pair[1] = "antigravity:Clip"
-    with pytest.raises(UnknownTaskClassError, match="antigravity:Clip"):
+    with pytest.raises(UnknownTaskClass, match="antigravity:Clip"):
         load_result(msgspec.msgpack.encode(stored))

@@ -13,9 +13,9 @@ from penstock.core.task import Task
 from penstock.errors import CheckpointError
 from penstock.runtime.completion import Completion, SourceRecord
 from penstock.storage.journal import DoneGroup, Journal
-from penstock.storage.plain_values import DamagedValueError, NotPlainError
+from penstock.storage.plain_values import DamagedValue, NotPlain
 from penstock.storage.run_folder import RunFolder
-from penstock.storage.task_records import UnknownTaskClassError, dump_result, load_result
+from penstock.storage.task_records import UnknownTaskClass, dump_result, load_result
 
 
 class Settlement:
@@ -75,7 +75,7 @@ class Settlement:
         outputs = [task for each in records for task in each.outputs]
         try:
             stored = tuple(dump_result(task) for task in outputs)
-        except NotPlainError as error:
+        except NotPlain as error:
             self._warn(f"{error}, which cannot be stored without pickle")
             return None
         files = [path for task in outputs if isinstance(task, FileGroupTask) for path in task.data]
@@ -88,10 +88,10 @@ class Settlement:
         if first not in self._taken_over:
             try:
                 outputs = [load_result(stored) for stored in group.outputs]
-            except UnknownTaskClassError as error:
+            except UnknownTaskClass as error:
                 self._warn(f"the class {error} of a result is not imported in this program")
                 self._taken_over[first] = None
-            except DamagedValueError as error:
+            except DamagedValue as error:
                 assert self._journal is not None
                 raise CheckpointError(
                     f"{self._journal.path}: the results of source task '{first}' cannot be read: {error}. Use another "

@@ -17,21 +17,21 @@ _SMALLEST, _LARGEST = -(1 << 63), (1 << 64) - 1
 _COLLECTIONS: dict[str, type[Any]] = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
 
 
-class NotPlainError(TypeError):
+class NotPlain(TypeError):  # noqa: N818 - not for users: caught where values are stored
     """A value is of a type that cannot be stored without pickle."""
 
 
-class DamagedValueError(ValueError):
+class DamagedValue(ValueError):  # noqa: N818 - caught where values are read
     """Bytes are not a value as this module writes them."""
 
 
 def dump(value: Any) -> bytes:  # noqa: ANN401 - decided here
-    """Return a value as bytes; raise ``NotPlainError`` if it holds anything of another type."""
+    """Return a value as bytes; raise ``NotPlain`` if it holds anything of another type."""
     return msgspec.msgpack.encode(_tagged(value))
 
 
 def load(data: bytes) -> Any:  # noqa: ANN401 - whatever it was
-    """Return the value that some bytes stand for; raise ``DamagedValueError`` if they do not stand for one.
+    """Return the value that some bytes stand for; raise ``DamagedValue`` if they do not stand for one.
 
     >>> load(dump({"part": (0, 10), "name": "b\\udcff"}))
     {'part': (0, 10), 'name': 'b\\udcff'}
@@ -39,7 +39,7 @@ def load(data: bytes) -> Any:  # noqa: ANN401 - whatever it was
     try:
         return _value(msgspec.msgpack.decode(data))
     except (ValueError, TypeError, KeyError, IndexError, RecursionError, pa.ArrowException) as error:
-        raise DamagedValueError(f"not a stored value: {type(error).__name__}: {error}") from error
+        raise DamagedValue(f"not a stored value: {type(error).__name__}: {error}") from error
 
 
 def _tagged(value: Any) -> Any:  # noqa: ANN401
@@ -62,13 +62,13 @@ def _tagged(value: Any) -> Any:  # noqa: ANN401
         return ["arrow", table_to_bytes(value)]
     if isinstance(value, Path):
         return ["path", _tagged(str(value))]
-    raise NotPlainError(f"a {kind.__module__}.{kind.__qualname__}")
+    raise NotPlain(f"a {kind.__module__}.{kind.__qualname__}")
 
 
 def _value(tagged: Any) -> Any:  # noqa: ANN401
     if not isinstance(tagged, list):
         if isinstance(tagged, dict):
-            raise DamagedValueError("a bare dictionary")
+            raise DamagedValue("a bare dictionary")
         return tagged
     kind, *rest = tagged
     match kind, rest:
@@ -87,7 +87,7 @@ def _value(tagged: Any) -> Any:  # noqa: ANN401
         case "numpy", [described, shape, bytes(stored)]:
             array = np.frombuffer(stored, np.dtype(_dtype(described)))
             return array[0] if shape is None else array.reshape(shape).copy()
-    raise DamagedValueError(f"an unknown kind of value: {kind!r:.50}")
+    raise DamagedValue(f"an unknown kind of value: {kind!r:.50}")
 
 
 def _dtype(described: Any) -> Any:  # noqa: ANN401

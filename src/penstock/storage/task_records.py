@@ -10,19 +10,19 @@ from typing import Any
 from penstock.core.documents import DocumentBatch
 from penstock.core.perf import StagePerfStats
 from penstock.core.task import Task
-from penstock.storage.plain_values import DamagedValueError, NotPlainError, dump, load
+from penstock.storage.plain_values import DamagedValue, NotPlain, dump, load
 
 _TABLE, _IS_PANDAS = "table", "is_pandas"
 # Attributes of a batch that are stored in another form, or that follow from the others.
 _OF_A_BATCH = ("data", "_lazy", "_index")
 
 
-class UnknownTaskClassError(LookupError):
+class UnknownTaskClass(LookupError):  # noqa: N818 - caught where tasks are read
     """A stored task is of a class that this program has not loaded."""
 
 
 def dump_result(task: Task[Any]) -> bytes:
-    """Return a task as bytes; raise ``NotPlainError`` if it holds what cannot be stored."""
+    """Return a task as bytes; raise ``NotPlain`` if it holds what cannot be stored."""
     state = dict(vars(task))
     extra: dict[str, Any] = {}
     if isinstance(task, DocumentBatch):
@@ -30,27 +30,27 @@ def dump_result(task: Task[Any]) -> bytes:
         try:
             extra = {_TABLE: task.to_pyarrow(), _IS_PANDAS: "data" in vars(task) and task.to_pyarrow() is not task.data}
         except TypeError as error:
-            raise NotPlainError(str(error)) from error
+            raise NotPlain(str(error)) from error
         rows = state.get("_source_rows")
         state["_source_rows"] = (rows.start, rows.stop) if isinstance(rows, range) else rows
     state["_stage_perf"] = [vars(record) for record in task._stage_perf]
     try:
         return dump({"class": _name_of(type(task)), "state": state, **extra})
-    except NotPlainError as error:
-        raise NotPlainError(f"task '{task.task_id}' ({type(task).__qualname__}) holds {error}") from None
+    except NotPlain as error:
+        raise NotPlain(f"task '{task.task_id}' ({type(task).__qualname__}) holds {error}") from None
 
 
 def load_result(data: bytes) -> Task[Any]:
     """Return the task that some bytes stand for.
 
-    Raise ``UnknownTaskClassError`` if its class is not loaded, ``DamagedValueError`` if the bytes are not a task.
+    Raise ``UnknownTaskClass`` if its class is not loaded, ``DamagedValue`` if the bytes are not a task.
     """
     stored = load(data)
     try:
         name, state = stored["class"], dict(stored["state"])
         state["_stage_perf"] = [StagePerfStats(**record) for record in state["_stage_perf"]]
     except (KeyError, TypeError, ValueError) as error:
-        raise DamagedValueError(f"not a stored task: {error}") from error
+        raise DamagedValue(f"not a stored task: {error}") from error
     kind = _loaded_class(name)
     task: Task[Any] = object.__new__(kind)
     if not isinstance(task, DocumentBatch):
@@ -80,5 +80,5 @@ def _loaded_class(name: str) -> type[Task[Any]]:
             found = kind
         to_visit += kind.__subclasses__()
     if found is None:
-        raise UnknownTaskClassError(name)
+        raise UnknownTaskClass(name)
     return found
