@@ -390,9 +390,9 @@ class Harm:
 def test_a_pickle_planted_among_the_arrays_does_not_run(tmp_path: Path) -> None:
     planted = tmp_path / "removed.npy"
     np.save(planted, np.array([Harm(tmp_path / "ran")], dtype=object), allow_pickle=True)
-    with pytest.raises(ValueError, match=r"allow_pickle=False|Python objects"):
+    with pytest.raises(ValueError, match=r"pickle|Python objects|magic string"):
         load_array(str(planted))
     planted.write_bytes(pickle.dumps(Harm(tmp_path / "ran")))
-    with pytest.raises(ValueError, match=r"allow_pickle=False|Python objects"):
+    with pytest.raises(ValueError, match=r"pickle|Python objects|magic string"):
         load_array(str(planted))
     assert not (tmp_path / "ran").exists()
