@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import os
-import pickle
 import shutil
 import tempfile
 import weakref
@@ -21,6 +20,7 @@ from penstock.core.rejection import Rejection
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import EmptyTask, Task
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
+from penstock.runtime.transport import dump_task, joined, load
 from penstock.runtime.worker import ChainResult, Worker
 
 __all__ = ["ListSink", "ListSource", "assert_stage_contract", "make_batch", "run_stage", "run_stage_with_rejections"]
@@ -91,14 +91,14 @@ class ListSink(ProcessingStage[Task[Any], Task[Any]]):
         """Keep a task, and pass it on."""
         target = self._folder / task.task_id
         temporary = self._folder / f".{task.task_id}.{os.getpid()}"
-        temporary.write_bytes(pickle.dumps(task))
+        temporary.write_bytes(joined(dump_task(task)))
         temporary.replace(target)
         return task
 
     @property
     def tasks(self) -> list[Task[Any]]:
         """Everything kept so far."""
-        kept = [pickle.loads(path.read_bytes()) for path in self._folder.iterdir() if not path.name.startswith(".")]
+        kept = [load(path.read_bytes()) for path in self._folder.iterdir() if not path.name.startswith(".")]
         return sorted(kept, key=lambda task: (task._order, task.task_id))
 
 

@@ -19,6 +19,7 @@ from penstock import StreamingExecutor
 from penstock.dedup import ExactDeduplicationWorkflow, FuzzyDeduplicationWorkflow
 from penstock.dedup.index import Index
 from penstock.dedup.places import INDEXED
+from penstock.dedup.workplace import digest_of
 from penstock.errors import InputError, PenstockError
 
 # Each crawl has pages of its own, pages of the one before it word for word, and pages of the first with an edit.
@@ -185,3 +186,18 @@ def test_signatures_alone_find_what_shingles_find_and_say_that_they_estimate(tmp
         assert abs(one["similarity"] - other["similarity"]) < 0.12, "four standard errors of 260 hashes"
     with pytest.raises(ValueError, match="verify='no'; it is one of shingles, signature"):
         fuzzy(tmp_path, source, "out", verify="no")
+
+
+def test_a_crawl_that_was_added_under_the_name_it_used_to_have_is_not_added_again(tmp_path: Path) -> None:
+    crawl, index = write_crawl(tmp_path, 1), tmp_path / "index"
+    exact(tmp_path, str(crawl), "first", index_path=str(index)).run(quiet())
+    contents_of_index = json.loads((index / "index.json").read_text())
+    files = [(f"crawl1/{path.name}", path.stat().st_size) for path in sorted(crawl.iterdir())]
+    former = digest_of({"files": files, **contents_of_index["settings"]})  # names and sizes alone
+    [generation] = contents_of_index["generations"]
+    (index / generation["name"]).rename(index / former)
+    generation["name"] = former
+    (index / "index.json").write_text(json.dumps(contents_of_index))
+    exact(tmp_path, str(crawl), "again", index_path=str(index)).run(quiet())
+    assert contents(tmp_path / "again") == contents(tmp_path / "first")
+    assert [part["name"] for part in json.loads((index / "index.json").read_text())["generations"]] == [former]

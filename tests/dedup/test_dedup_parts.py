@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import pickle
 import random
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from penstock import DocumentBatch, FileGroupTask
 from penstock.core.files import PLACE_BITS, SizedFile
 from penstock.dedup.arithmetic import Arithmetic, chance_of_meeting
+from penstock.dedup.arrays import load_array
 from penstock.dedup.candidates import candidate_pairs, without
 from penstock.dedup.components import PAIR_RECORD, ConnectCandidates
 from penstock.dedup.evidence import Texts
@@ -373,3 +375,24 @@ def test_texts_taken_apart_are_held_within_so_many_bytes() -> None:
     pairs = [(first, second) for first in range(8) for second in range(8)]
     assert [little.similarity(*pair) for pair in pairs] == [plenty.similarity(*pair) for pair in pairs]
     assert (len(plenty._held), len(little._held)) == (8, 1)
+
+
+class Harm:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.mark,)
+
+
+def test_a_pickle_planted_among_the_arrays_does_not_run(tmp_path: Path) -> None:
+    planted = tmp_path / "removed.npy"
+    np.save(planted, np.array([Harm(tmp_path / "ran")], dtype=object), allow_pickle=True)
+    with pytest.raises(ValueError, match=r"pickle|Python objects|magic string"):
+        load_array(str(planted))
+    planted.write_bytes(pickle.dumps(Harm(tmp_path / "ran")))
+    with pytest.raises(ValueError, match=r"pickle|Python objects|magic string"):
+        load_array(str(planted))
+    assert not (tmp_path / "ran").exists()

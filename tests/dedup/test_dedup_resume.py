@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -20,13 +21,20 @@ import pytest
 from corpora import contents, edited, essay, quiet, read_documents, write_jsonl
 
 from penstock import DocumentBatch, StreamingExecutor
-from penstock.dedup import candidates, exact, signing
+from penstock.dedup import (
+    LineDeduplicationWorkflow,
+    TextDuplicatesRemovalWorkflow,
+    candidates,
+    exact,
+    signing,
+)
 from penstock.dedup.candidates import FindCandidates
 from penstock.dedup.components import ConnectCandidates
 from penstock.dedup.exact import FindExactDuplicates
 from penstock.dedup.exact_workflow import ExactDeduplicationWorkflow
 from penstock.dedup.fuzzy import FuzzyDeduplicationWorkflow
 from penstock.dedup.keep import KeepPolicy
+from penstock.dedup.lines import CutPassages
 from penstock.dedup.outcome import Conclude
 from penstock.dedup.removal import RemoveDocuments
 from penstock.dedup.verify import CompareCandidates, GatherTexts
@@ -324,3 +332,58 @@ def test_a_source_that_would_lose_too_much_stops_the_run_and_it_goes_on_when_tol
     forbid(monkeypatch, signing, "text_hashes")
     result = fuzzy(tmp_path, max_removed_share=1).run(quiet())
     assert result.get_metadata("num_duplicates") == 1200
+
+
+def replace_in_place(path: Path) -> None:
+    """Make the first document of a file another one of the same size, with the old time of modification."""
+    times = path.stat()
+    first, *others = [json.loads(line) for line in path.read_text().splitlines()]
+    write_jsonl(path, [{**first, "text": first["text"][::-1]}, *others])
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+@pytest.mark.parametrize("workflow", ["exact", "fuzzy", "lines"])
+def test_a_file_that_was_changed_in_place_is_not_taken_for_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workflow: str
+) -> None:
+    write_corpus(tmp_path)
+
+    def make(folder: Path, output: str = "out") -> Any:
+        if workflow == "lines":
+            return LineDeduplicationWorkflow(
+                str(folder / output), str(folder / "in"), "jsonl", max_documents=1, show_progress=False,
+                input_blocksize=BLOCKSIZE,
+            )  # fmt: skip
+        return {"exact": exactly, "fuzzy": fuzzy}[workflow](folder, output)
+
+    stage: Any = {"exact": RemoveDocuments, "fuzzy": RemoveDocuments, "lines": CutPassages}[workflow]
+    with monkeypatch.context() as patch:
+        stop_at(patch, stage, 1)
+        with pytest.raises(PenstockError, match="stopped here"):
+            make(tmp_path).run(quiet())
+    size = (tmp_path / "in/0.jsonl").stat().st_size
+    replace_in_place(tmp_path / "in/0.jsonl")
+    assert (tmp_path / "in/0.jsonl").stat().st_size == size
+    make(tmp_path).run(quiet())
+    make(tmp_path, "whole").run(quiet())
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+def test_documents_are_not_removed_from_a_file_that_changed_since_they_were_found(tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    found = ExactDeduplicationWorkflow(str(tmp_path / "found"), str(tmp_path / "in"), "jsonl", show_progress=False)
+    found.run(quiet())
+
+    def removal(output: str) -> TextDuplicatesRemovalWorkflow:
+        return TextDuplicatesRemovalWorkflow(
+            str(tmp_path / "in"), str(tmp_path / "found/ExactDuplicateIds"), str(tmp_path / output), "jsonl",
+            id_generator_path=str(tmp_path / "found/exact_id_generator.json"), output_filetype="jsonl",
+        )  # fmt: skip
+
+    removal("before").run(quiet())
+    os.utime(tmp_path / "in/0.jsonl")
+    removal("touched").run(quiet())
+    assert contents(tmp_path / "touched", ["*.jsonl"]) == contents(tmp_path / "before", ["*.jsonl"]) != {}
+    replace_in_place(tmp_path / "in/0.jsonl")
+    with pytest.raises(InputError, match=r"0\.jsonl: has changed since duplicates were looked for in it"):
+        removal("after").run(quiet())

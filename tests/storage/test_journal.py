@@ -1,20 +1,41 @@
-"""A journal that a crash may cut anywhere still tells the truth about what was done before."""
+"""A journal that a crash may cut anywhere still tells the truth about what was done before, and runs no code."""
 
+import pickle
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.core.rejection import Rejection
 from penstock.errors import CheckpointError
-from penstock.storage.journal import FILE_NAME, Journal
+from penstock.storage.input_files import FileMark
+from penstock.storage.journal import FILE_NAME, MAGIC, DoneGroup, InputListing, Journal, Withdrawal
+from penstock.storage.records import framed
 
 FINGERPRINT = {"stage 1 'a'": "A"}
-COMMITS = st.lists(st.dictionaries(st.text(max_size=5), st.binary(max_size=20), min_size=1, max_size=3), max_size=5)
+# Names of files need not be Unicode.
+TEXT = st.text(st.characters(), max_size=5)
+GROUPS = st.builds(
+    lambda sources, outputs, files, excerpt: DoneGroup(
+        tuple(sources), tuple(outputs), tuple(files), (Rejection("read", "bad", position=3, excerpt=excerpt),)
+    ),
+    st.lists(TEXT, min_size=1, max_size=3),
+    st.lists(st.binary(max_size=20), max_size=2),
+    st.lists(TEXT, max_size=2),
+    TEXT,
+)
+COMMITS = st.lists(st.lists(GROUPS, min_size=1, max_size=3), max_size=5)
+Commits = list[list[DoneGroup]]
 
 
-def write(folder: Path, commits: list[dict[str, bytes]]) -> list[int]:
+def one(source: str, output: bytes) -> list[DoneGroup]:
+    return [DoneGroup((source,), (output,))]
+
+
+def write(folder: Path, commits: Commits) -> list[int]:
     """Write a journal, and return how long the file is after each commit."""
     journal = Journal(folder, FINGERPRINT)
     lengths = [journal.path.stat().st_size]
@@ -25,14 +46,14 @@ def write(folder: Path, commits: list[dict[str, bytes]]) -> list[int]:
     return lengths
 
 
-def merged(commits: list[dict[str, bytes]]) -> dict[str, bytes]:
-    return {key: value for commit in commits for key, value in commit.items()}
+def merged(commits: Commits) -> dict[str, DoneGroup]:
+    return {source: group for commit in commits for group in commit for source in group.sources}
 
 
 @settings(max_examples=50, deadline=None)
 @given(commits=COMMITS, more=COMMITS, data=st.data())
 def test_what_is_read_after_a_cut_is_what_was_committed_before_it(
-    commits: list[dict[str, bytes]], more: list[dict[str, bytes]], data: st.DataObject
+    commits: Commits, more: Commits, data: st.DataObject
 ) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -40,8 +61,8 @@ def test_what_is_read_after_a_cut_is_what_was_committed_before_it(
         path = folder / FILE_NAME
         content = path.read_bytes()
         cut = data.draw(st.integers(0, len(content)))
-        junk = data.draw(st.sampled_from([b"", b"\0" * 40, b"\xff" * 40]))
-        path.write_bytes(content[:cut] + junk)
+        junk = data.draw(st.sampled_from([b"", b"\0" * 40, b"\xff" * 40] if cut >= len(MAGIC) else [b"", b"\0" * cut]))
+        path.write_bytes(content[:cut] + junk if cut >= len(MAGIC) else junk or content[:cut])
         whole = sum(length <= cut for length in lengths)  # the first record names the pipeline
         kept = commits[: max(0, whole - 1)]
         journal = Journal(folder, FINGERPRINT)
@@ -56,18 +77,35 @@ def test_what_is_read_after_a_cut_is_what_was_committed_before_it(
 
 
 def test_what_lay_behind_a_spoiled_record_does_not_come_back(tmp_path: Path) -> None:
-    _, _, spoiled, _ = write(tmp_path, [{"a": b"1"}, {"b": b"2"}, {"c": b"3"}])
+    _, _, spoiled, _ = write(tmp_path, [one("a", b"1"), one("b", b"2"), one("c", b"3")])
     path = tmp_path / FILE_NAME
     content = bytearray(path.read_bytes())
     content[spoiled - 1] ^= 0xFF
     path.write_bytes(content)
     journal = Journal(tmp_path, FINGERPRINT)
-    assert journal.done == {"a": b"1"}
-    journal.commit({"d": b"4"})  # as long as the spoiled one, so that the third would follow it without a gap
+    assert journal.done == merged([one("a", b"1")])
+    journal.commit(one("d", b"4"))  # as long as the spoiled one, so that the third would follow it without a gap
     journal.close()
     again = Journal(tmp_path, FINGERPRINT)
     again.close()
-    assert again.done == {"a": b"1", "d": b"4"}
+    assert again.done == merged([one("a", b"1"), one("d", b"4")])
+
+
+def test_what_is_withdrawn_is_not_done_any_more_and_is_removed_once(tmp_path: Path) -> None:
+    write(tmp_path, [one("a", b"1"), one("b", b"2")])
+    listing = InputListing((FileMark("/in/\udcff", "\udcff", 5, 1, 2, "xxh3:0"),), {"a": (0,), "b": ()})
+    withdrawal = Withdrawal(("a",), ("a.jsonl",))
+    journal = Journal(tmp_path, FINGERPRINT)
+    journal.list_input(listing, withdrawal, ["other.jsonl"])
+    journal.close()
+    again = Journal(tmp_path, FINGERPRINT)
+    assert (again.done, again.input, again.to_remove) == (merged([one("b", b"2")]), listing, withdrawal)
+    assert again.files_of_others == ("other.jsonl",)
+    again.removed()
+    again.close()
+    last = Journal(tmp_path, FINGERPRINT)
+    last.close()
+    assert (last.done, last.to_remove) == (again.done, None)
 
 
 @pytest.mark.parametrize(
@@ -79,9 +117,43 @@ def test_what_lay_behind_a_spoiled_record_does_not_come_back(tmp_path: Path) -> 
     ],
 )
 def test_a_journal_of_another_pipeline_is_refused_and_kept(tmp_path: Path, other: dict[str, str], message: str) -> None:
-    write(tmp_path, [{"x": b"y"}])
+    write(tmp_path, [one("x", b"y")])
     before = (tmp_path / FILE_NAME).read_bytes()
     with pytest.raises(CheckpointError) as caught:
         Journal(tmp_path, other)
     assert message in str(caught.value)
     assert (tmp_path / FILE_NAME).read_bytes() == before
+
+
+class Harm:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.mark,)
+
+
+def test_a_planted_pickle_is_refused_and_does_not_run(tmp_path: Path) -> None:
+    planted = framed(pickle.dumps(Harm(tmp_path / "ran"), protocol=5))
+    path = tmp_path / "state" / FILE_NAME
+    path.parent.mkdir()
+    for content, message in [
+        (planted, r"not a journal of this version.*delete .*state to begin anew"),
+        (MAGIC + planted, r"record 1 is whole, but not one that Penstock writes"),
+    ]:
+        path.write_bytes(content)
+        with pytest.raises(CheckpointError, match=message):
+            Journal(path.parent, FINGERPRINT)
+        assert path.read_bytes() == content
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("body", [b"\x01", b"\x92\xa4done\x91\x91\xc0", b"\x91" * 100_000, b"\xdf\xff\xff\xff\xff"])
+def test_records_of_another_shape_are_refused(tmp_path: Path, body: bytes) -> None:
+    write(tmp_path, [one("a", b"1")])
+    with (tmp_path / FILE_NAME).open("ab") as stream:
+        stream.write(framed(body))
+    with pytest.raises(CheckpointError, match=r"record 3 is whole, but not one that Penstock writes"):
+        Journal(tmp_path, FINGERPRINT)

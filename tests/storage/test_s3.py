@@ -152,6 +152,22 @@ def test_a_stopped_run_goes_on(bucket: str, options: dict[str, Any], tmp_path: P
     assert sorted(lines_in(f"{bucket}/out", options)) == sorted(LINES)
 
 
+def test_an_object_that_changed_since_the_last_run_is_read_again(
+    bucket: str, options: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import s3fs
+
+    store = s3fs.S3FileSystem(**options)
+    stages = [reader(bucket, options, blocksize="5kB"), writer(bucket, options)]
+    run(*stages, checkpoint_path=tmp_path / "checkpoint")
+    changed = [line.replace("word", "term") for line in LINES[:800]]  # of the same size
+    store.pipe(f"{bucket}/in/big.jsonl", "\n".join(changed).encode())
+    capsys.readouterr()
+    run(*stages, checkpoint_path=tmp_path / "checkpoint")
+    assert f"1 changed ({bucket}/in/big.jsonl)" in capsys.readouterr().err
+    assert sorted(lines_in(f"{bucket}/out", options)) == sorted([*changed, *LINES[800:]])
+
+
 def test_parquet_is_read_by_row_group_and_written(bucket: str, options: dict[str, Any]) -> None:
     storage = {"storage_options": options}
     tasks = run(ParquetReader(f"{bucket}/table", blocksize="8kB", read_kwargs=storage))

@@ -6,10 +6,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-import cloudpickle
-
 from penstock.core.stage import ProcessingStage
 from penstock.errors import PlanError
+from penstock.runtime import by_value
 
 _PRELUDES = ("penstock.compat.nemo_curator",)
 
@@ -22,7 +21,7 @@ def preludes() -> tuple[str, ...]:
 def pickled_chain(pipeline: str, steps: Sequence[ProcessingStage[Any, Any]]) -> bytes:
     """Return stages as bytes, or say which of them cannot travel."""
     try:
-        data: bytes = cloudpickle.dumps(tuple(steps))
+        data = by_value.dumps(tuple(steps))
     except Exception as error:
         names = ", ".join(f"'{step.name}'" for step in steps)
         raise PlanError(

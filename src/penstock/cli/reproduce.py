@@ -12,27 +12,34 @@ from penstock.cli.shown import echo
 
 @click.command("reproduce")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--trust", is_flag=True, help="Open FILE, which runs the code in it: it is from a run of yours.")
+@click.option("--owner", metavar="USER", help="With --trust: open FILE although it belongs to this other user.")
 @click.option("--show", is_flag=True, help="Only show the input, without running the stage on it.")
 @debug_option
-def command(file: Path, show: bool) -> None:
+def command(file: Path, trust: bool, owner: str | None, show: bool) -> None:
     """Run the stage that failed on the input it failed on, in this process, with the whole traceback.
 
-    FILE is named in the dead-letter file of a run and in its error message. It holds the stage and the rows; it is a
-    pickle, so open only those of your own runs.
+    FILE is named in the dead-letter file of a run and in its error message. It holds the stage and the rows. It is a
+    pickle, and opening a pickle runs the code in it, so nothing is opened without --trust.
 
     \b
     Examples:
-      penstock reproduce clean/_penstock/failures/w3-1.pickle
-      python -m pdb -m penstock reproduce clean/_penstock/failures/w3-1.pickle
+      penstock reproduce --trust clean/_penstock/failures/w3-1.pickle
+      python -m pdb -m penstock reproduce --trust clean/_penstock/failures/w3-1.pickle
     """
     import traceback
 
     from penstock.core.worker_info import NodeInfo, WorkerMetadata
+    from penstock.errors import InputError
     from penstock.runtime.reproduction import load_failure
     from penstock.runtime.selection import rows_of
+    from penstock.runtime.transport import dump_task
     from penstock.runtime.worker import Worker
 
-    steps, tasks = load_failure(file)
+    try:
+        steps, tasks = load_failure(file, trusted=trust, owner=owner)
+    except InputError as error:
+        raise click.ClickException(str(error)) from error
     for task in tasks:
         for row in range(min(rows_of(task), 3)):
             echo(f"input: {task.excerpt(row)}")
@@ -42,6 +49,8 @@ def command(file: Path, show: bool) -> None:
     try:
         worker.start(NodeInfo("this machine"), WorkerMetadata("reproduce"))
         outputs = worker.run(tasks).outputs
+        for output in outputs:
+            dump_task(output)  # what cannot be sent to another process fails in a run, too
     except Exception as error:
         echo("".join(traceback.format_exception(error)), err=True)
         raise SystemExit(1) from error

@@ -86,6 +86,8 @@ class SizedFile(NamedTuple):
     pieces: tuple[int, ...] = ()
     # The part meant: from the first up to the last byte, or row group. None: all of it.
     part: tuple[int, int] | None = None
+    # What an object store says its content is known by, such as an ETag; empty: it says nothing.
+    tag: str = ""
 
     @property
     def part_name(self) -> str:

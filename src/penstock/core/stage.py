@@ -142,6 +142,10 @@ class ProcessingStage(Reporting, Generic[X, Y]):
         """Return how those files would be grouped into tasks."""
         return [list(files)]
 
+    def source_tasks(self, files: Sequence[SizedFile]) -> Sequence[Task[Any]]:
+        """Return the tasks that a source gives for those files, not named yet; nothing for a stage that is not one."""
+        return []
+
     def fit_to(self, memory_per_worker: float, memory_budget: int | None = None) -> None:
         """Be told, before the plan is made, how many bytes a worker has, and all of them between stages if bounded."""
 

@@ -23,7 +23,7 @@ from penstock.dedup.keep import parse_keep
 from penstock.dedup.outcome import Conclude
 from penstock.dedup.phases import EachFile, Phase
 from penstock.dedup.removal import RemoveDocuments
-from penstock.dedup.workplace import INSIDE_OUTPUT, Workplace, digest_of, memory_and_workers
+from penstock.dedup.workplace import INSIDE_OUTPUT, Workplace, memory_and_workers
 from penstock.errors import InputError
 from penstock.kernels.text_hash import TEXT_HASH
 from penstock.storage.reach import Reach
@@ -119,7 +119,7 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         known = [part.name for part in index.generations] if index else None
         place = Workplace(self.cache_path, {"files": extent.files, "index": known, **self._parameters()}, reach)
         parts = self._partitions(extent, place)
-        table.save(f"{self.output_path}/{self.kind}_id_generator.json")
+        table.save(f"{self.output_path}/{self.kind}_id_generator.json", extent.marks)
         fields = [self.text_field, *([self.keep.column] if self.keep.column else [])]
         hashed, removed = f"{place.folder}/hashed", f"{place.folder}/removed.npy"
         duplicates = f"{self.output_path}/{self.kind.title()}DuplicateIds"
@@ -163,10 +163,7 @@ class ExactDeduplicationWorkflow(WorkflowBase):
     def _index(self, extent: Extent) -> tuple[Index | None, str]:
         """Return what is known from earlier runs, without this one, and the name of what this one adds."""
         settings = {"kind": self.kind, "text_hash": TEXT_HASH, "normalize_text": self.normalize_text}
-        generation = digest_of({"files": extent.files, **settings})
-        if self.index_path is None:
-            return None, generation
-        return Index.open(self.index_path, settings).before(generation), generation
+        return Index.for_run(self.index_path, settings, extent)
 
     def _partitions(self, extent: Extent, place: Workplace) -> int:
         """Return into how many partitions hashes are cut: what the user chose if it fits, or what fits; and say so."""

@@ -15,6 +15,7 @@ from penstock.core.files import SizedFile
 from penstock.dedup.places import FileTable
 from penstock.errors import InputError, MissingColumnError
 from penstock.storage.filesystem import open_input, open_stored
+from penstock.storage.input_files import FileMark, mark_files
 
 # A compressed file holds about so much more text than it has bytes.
 _UNPACKED = {".gz": 4, ".zst": 4, ".bz2": 5, ".xz": 5}
@@ -28,11 +29,16 @@ class Extent:
     """What there is to read."""
 
     table: FileTable
-    # Names and sizes: other ones are another input.
-    files: list[tuple[str, int]]
+    # What the files are known by: other names, sizes or contents are another input.
+    marks: list[FileMark]
     # About how much text, and how many documents.
     text_bytes: int
     documents: int
+
+    @property
+    def files(self) -> list[tuple[str, int, str]]:
+        """Names, sizes and contents, which stay the same when all of it is moved."""
+        return [(mark.name, mark.size, mark.content) for mark in self.marks]
 
 
 class _Look(NamedTuple):
@@ -59,7 +65,7 @@ def look_at(
     text_bytes = int(sum(file.size for file in files) * text / max(1, stored))
     return Extent(
         FileTable.of(files),
-        [(file.name, file.size) for file in files],
+        mark_files(files, options),
         text_bytes,
         max(1, int(text_bytes * sum(look.documents for look in looks) / max(1, text))),
     )

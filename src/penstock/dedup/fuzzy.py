@@ -29,7 +29,7 @@ from penstock.dedup.places import FileTable
 from penstock.dedup.removal import RemoveDocuments
 from penstock.dedup.signing import REMEMBERED_BYTES, Banding, SignTexts, round_name
 from penstock.dedup.verify import CompareCandidates, GatherTexts
-from penstock.dedup.workplace import Workplace, digest_of, memory_and_workers
+from penstock.dedup.workplace import Workplace, memory_and_workers
 from penstock.kernels.minhash import is_warm
 from penstock.kernels.shingles import Shingling
 from penstock.kernels.signing import choose_device
@@ -149,7 +149,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
             print(arithmetic.describe(), file=sys.stderr)
             if self.device == "cpu" and not is_warm():
                 print("Compiling what signs and compares texts: ten seconds, once on this machine.", file=sys.stderr)
-        extent.table.save(f"{self.output_path}/fuzzy_id_generator.json")
+        extent.table.save(f"{self.output_path}/fuzzy_id_generator.json", extent.marks)
         stages = self._stages(place.folder, arithmetic, table, source, index, generation)
         return run_to_end(
             "fuzzy deduplication",
@@ -173,10 +173,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
             "bits": self.banding.bits,
             "normalize_text": self.normalize_text,
         }
-        generation = digest_of({"files": extent.files, **settings})
-        if self.index_path is None:
-            return None, generation
-        return Index.open(self.index_path, settings).before(generation), generation
+        return Index.for_run(self.index_path, settings, extent)
 
     def _arithmetic(self, extent: Extent, place: Workplace, index: Index | None) -> Arithmetic:
         """Choose what the user did not: bands at a time and partitions, as they fit, or as an earlier run chose."""

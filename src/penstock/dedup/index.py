@@ -19,10 +19,12 @@ from penstock.core.stage import ProcessingStage
 from penstock.dedup.arrays import load_array, save_array
 from penstock.dedup.candidates import without
 from penstock.dedup.exact import EXACT_RECORD, partition_of
+from penstock.dedup.extent import Extent
 from penstock.dedup.phases import LISTING, exists, listed
 from penstock.dedup.places import INDEXED, FileTable
 from penstock.dedup.shuffle import Records, read_span, write_records
 from penstock.dedup.signing import BAND_RECORD
+from penstock.dedup.workplace import digest_of
 from penstock.errors import InputError
 from penstock.storage.atomic import atomic_write
 from penstock.storage.filesystem import open_stored
@@ -67,6 +69,19 @@ class Index:
                 f"{path}: this index was made with {', '.join(other)}. Give the same, or begin a new index."
             )
         return cls(path, settings, tuple(_generation(entry) for entry in contents["generations"]))
+
+    @classmethod
+    def for_run(cls, path: str | None, settings: dict[str, Any], extent: Extent) -> tuple[Index | None, str]:
+        """Return what is known from earlier runs, without this one, and the name of what this one adds."""
+        name = digest_of({"files": extent.files, **settings})
+        if path is None:
+            return None, name
+        index = cls.open(path, settings)
+        # Generations used to be named after names and sizes alone; the same crawl must not be added under both names.
+        former = digest_of({"files": [(mark.name, mark.size) for mark in extent.marks], **settings})
+        if former in {generation.name for generation in index.generations}:
+            name = former
+        return index.before(name), name
 
     def before(self, name: str) -> Index:
         """Return the index as it was before a generation was added; the same if it was not."""

@@ -108,7 +108,7 @@ class LineDeduplicationWorkflow(WorkflowBase):
         place.claim()
         remove_folder(receipts)  # all of them are written again, and those of other parameters are not ours
         table, fields = extent.table, [self.text_field, *([self.keep.column] if self.keep.column else [])]
-        table.save(f"{self.output_path}/{self.unit}_id_generator.json")
+        table.save(f"{self.output_path}/{self.unit}_id_generator.json", extent.marks)
         cut = CutPassages(
             common, receipts, table, parts, self.text_field, self.unit, self.min_characters, within=self.within
         )

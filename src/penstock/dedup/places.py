@@ -23,6 +23,7 @@ from penstock.core.paths import shown
 from penstock.errors import InputError, StageError
 from penstock.storage.atomic import atomic_write
 from penstock.storage.filesystem import open_stored
+from penstock.storage.input_files import FileMark, mark_files
 
 ID_FIELD = "_curator_dedup_id"
 Ids = npt.NDArray[np.int64]
@@ -48,18 +49,26 @@ class FileTable:
         """Give files numbers, in the order they are listed in."""
         return cls(tuple(file.path for file in files), tuple(file.name for file in files))
 
-    def save(self, path: str) -> None:
-        """Write the table, so that ids can be understood later."""
-        files = [{"path": path, "name": name} for path, name in zip(self.paths, self.names, strict=True)]
+    def save(self, path: str, marks: Sequence[FileMark] = ()) -> None:
+        """Write the table, so that ids can be understood later, with what its files are known by."""
+        files: list[dict[str, Any]] = [{"path": p, "name": n} for p, n in zip(self.paths, self.names, strict=True)]
+        for entry, mark in zip(files, marks, strict=False):
+            entry |= {"size": mark.size, "content": mark.content}
         with atomic_write(path) as stream:
             stream.write(json.dumps({"place_bits": PLACE_BITS, "files": files}, indent=1).encode())
 
     @classmethod
-    def load(cls, path: str, files: Sequence[SizedFile], storage_options: dict[str, Any] | None = None) -> FileTable:
+    def load(
+        cls,
+        path: str,
+        files: Sequence[SizedFile],
+        storage_options: dict[str, Any] | None = None,
+        input_options: dict[str, Any] | None = None,
+    ) -> FileTable:
         """Read a table, and find its files among those there are now: where they were, or under the same names.
 
         A name is what a file is called from the folder down that was read, with that folder or, if it was renamed,
-        without.
+        without. Raise ``InputError`` if a file has changed since: ids are places in it.
         """
         with open_stored(path, storage_options) as stream:
             known = json.loads(stream.read())["files"]
@@ -80,6 +89,7 @@ class FileTable:
                 f"{min(strangers)}: not among the {len(known)} files that duplicates were looked for in (see {path}). "
                 "Give the same input, or look for duplicates in this one first."
             )
+        _require_unchanged(path, known, paths, files, input_options)
         return cls(tuple(paths), tuple(entry["name"] for entry in known))
 
     def ids(self, batch: DocumentBatch) -> Ids:
@@ -113,6 +123,27 @@ class FileTable:
     @cached_property
     def _numbers(self) -> dict[str, int]:
         return {path: number for number, path in enumerate(self.paths)}
+
+
+def _require_unchanged(
+    path: str,
+    known: Sequence[dict[str, Any]],
+    paths: Sequence[str],
+    files: Sequence[SizedFile],
+    options: dict[str, Any] | None,
+) -> None:
+    """Raise if a file of a table has another content now. A table that does not say what its files hold is believed."""
+    before = {found: entry for found, entry in zip(paths, known, strict=True) if found and "content" in entry}
+    for mark in mark_files([file for file in files if file.path in before], options):
+        entry = before[mark.path]
+        was = FileMark(entry["path"], entry["name"], entry["size"], 0, 0, entry["content"])
+        if was.path != mark.path and mark.content.startswith("tag:"):
+            was = was._replace(content="")  # a store may give the copy of an object another tag
+        if not mark._replace(modified=0).is_same_as(was):
+            raise InputError(
+                f"{mark.path}: has changed since duplicates were looked for in it (see {path}), so that the ids of "
+                "documents do not fit any more. Look for duplicates again."
+            )
 
 
 def _by_name(files: Sequence[SizedFile], shortened: Callable[[str], str]) -> dict[str, str]:

@@ -93,7 +93,12 @@ class TextDuplicatesRemovalWorkflow(WorkflowBase):
         save_array(removed, ids)
         remove: RemoveDocuments | RemoveByColumn
         if self.id_generator_path is not None:
-            table = FileTable.load(self.id_generator_path, listing.source_files(), self.id_generator_storage_options)
+            table = FileTable.load(
+                self.id_generator_path,
+                listing.source_files(),
+                self.id_generator_storage_options,
+                listing.storage_options,
+            )
             remove = RemoveDocuments(removed, table)
         else:
             remove = RemoveByColumn(removed, self.id_field, drop_id_field=self.drop_id_field)

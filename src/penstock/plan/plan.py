@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.core.cluster import Cluster
+from penstock.core.files import SizedFile
 from penstock.core.resources import Resources
 from penstock.core.stage import ProcessingStage
 
@@ -44,6 +46,8 @@ class Plan:
     pools: tuple[Pool, ...]
     cluster: Cluster
     sources: tuple[SourcePartition, ...] = ()
+    # What was found at the sources, by the position of their stage.
+    listing: Mapping[int, Sequence[SizedFile]] = field(default_factory=dict)
 
     @property
     def stages(self) -> list[ProcessingStage[Any, Any]]:

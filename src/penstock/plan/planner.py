@@ -36,4 +36,4 @@ def make_plan(
     if mistakes:
         raise PlanError(name, mistakes)
     pools = fuse(stages, begins_with_source=initial_tasks is None)
-    return Plan(name, pools, cluster, partition(stages, listing or {}))
+    return Plan(name, pools, cluster, partition(stages, listing or {}), listing or {})

@@ -22,6 +22,8 @@ class SourceRecord:
 
     outputs: list[Task[Any]] = field(default_factory=list)
     rejections: list[Rejection] = field(default_factory=list)
+    # The sources that were completed together with this one, all of them.
+    group: list[str] = field(default_factory=list)
 
 
 class Completion:
@@ -71,8 +73,10 @@ class Completion:
             if self._pending.get(leader) != 0:
                 continue  # something came after all, or it follows another one now
             del self._pending[leader]
-            for source in self._members.pop(leader):
+            members = self._members.pop(leader)
+            for source in members:
                 taken[source] = self._records.pop(source, SourceRecord())
+                taken[source].group = members
                 del self._leader[source]
         self._may_be_complete = {}
         return taken

@@ -6,6 +6,7 @@ import hashlib
 import pickle
 from collections.abc import Sequence
 from functools import partial
+from pathlib import PurePath
 from typing import Any
 
 from penstock.core.stage import ProcessingStage
@@ -46,6 +47,8 @@ def _describe(value: Any) -> str:  # noqa: ANN401 - a parameter may be anything
     """
     if value is None or isinstance(value, str | int | float | bool | bytes):
         return repr(value)
+    if isinstance(value, PurePath):
+        return repr(str(value))  # of a path all that counts is hidden from what follows
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_describe(k)}: {_describe(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list | tuple | set | frozenset):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ from penstock.core.cluster import Cluster
 from penstock.core.pipeline import Pipeline
 from penstock.core.task import Task
 from penstock.errors import OutputError, PlanError
+from penstock.ledger.forgetting import forget_tasks
 from penstock.ledger.keeping import KeptLedger, clear_ledger, open_ledger
 from penstock.plan.plan import Plan
+from penstock.runtime.changed_input import withdraw_changed
 from penstock.runtime.fingerprint import fingerprint
 from penstock.runtime.planning import plan_pipeline
 from penstock.storage.journal import Journal
@@ -77,8 +80,12 @@ def open_run(
     folder = RunFolder(run_dir) if run_dir else beside_output(output, pipeline.name, options)
     run = OpenRun(plan, journal, folder, output, bool(run_dir))
     try:
-        resuming = journal is not None and journal.resumed
+        # Before the input is listed nothing has been written, and what is there is not of this run.
+        resuming = journal is not None and journal.input is not None
         _before_run(plan, resuming=resuming)
+        if journal is not None:
+            forget = partial(forget_tasks, folder.path, storage_options=folder.storage_options)
+            withdraw_changed(plan, journal, initial_tasks, forget)
         folder.clear()
         if ledger and run.has_something_to_say:
             run.ledger = open_ledger(

@@ -15,7 +15,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from penstock.core.task import Task
+from penstock.errors import StageError
+from penstock.runtime import by_value
 
+# In a pickle, the module of what the user's script or notebook defines.
+_MAIN = b"__main__"
 _ALIGNMENT = 64
 _COUNT = struct.Struct("<Q")
 
@@ -56,9 +60,28 @@ class Stored(NamedTuple):
 
 
 def pickle_task(task: Task[Any]) -> tuple[bytes, list[memoryview]]:
-    """Return a task as a pickle, and the buffers that belong to it."""
+    """Return a task as a pickle, and the buffers that belong to it.
+
+    Classes are pickled by name, which is fast. Where that fails, or names the user's script, which workers do not
+    import, the definition of the class travels with the task. Raise ``StageError`` if the task cannot be pickled.
+    """
     buffers: list[pickle.PickleBuffer] = []
-    header = pickle.dumps(task.compacted(), protocol=5, buffer_callback=buffers.append)
+    compact = task.compacted()
+    try:
+        header = pickle.dumps(compact, protocol=5, buffer_callback=buffers.append)
+        if _MAIN not in header:
+            return header, [buffer.raw() for buffer in buffers]
+    except Exception:
+        pass  # any class may raise anything here, and be pickled by value all the same
+    buffers.clear()
+    try:
+        header = by_value.dumps(compact, buffer_callback=buffers.append)
+    except Exception as error:
+        raise StageError(
+            f"task '{task.task_id}' ({type(task).__qualname__}) cannot be sent to another process: "
+            f"{type(error).__name__}: {error}. Open files, locks and connections belong into setup() of a stage; "
+            "or run with InlineExecutor()."
+        ) from error
     return header, [buffer.raw() for buffer in buffers]
 
 

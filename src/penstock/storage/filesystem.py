@@ -22,6 +22,9 @@ from penstock.errors import InputError
 from penstock.storage.compression import Decompressed, bare_name, compression_of
 from penstock.storage.reach import options_for
 
+# How stores name what the content of an object is known by.
+_CONTENT_TAGS = ("ETag", "etag", "md5Hash", "content_md5", "crc32c")
+
 
 def filesystem_of(path: str, storage_options: dict[str, Any] | None = None) -> tuple[Any, str]:
     """Return the filesystem a path lives on, and its name there."""
@@ -67,6 +70,8 @@ def list_files(
 
 def _list_one(path: str, extensions: tuple[str, ...], options: dict[str, Any] | None) -> Iterator[SizedFile]:
     filesystem, name = filesystem_of(path, options)
+    if not is_local(filesystem):
+        filesystem.invalidate_cache()  # of an earlier listing in this process: objects may have changed since
     with reading(path):
         if filesystem.isdir(name):
             entries = filesystem.find(name, detail=True)
@@ -88,7 +93,12 @@ def _list_one(path: str, extensions: tuple[str, ...], options: dict[str, Any] | 
         for entry in files:
             own = entry["name"]
             full = own if is_local(filesystem) else filesystem.unstrip_protocol(own)
-            yield SizedFile(full, int(entry["size"] or 0), own.removeprefix(root).strip("/"))
+            yield SizedFile(full, int(entry["size"] or 0), own.removeprefix(root).strip("/"), tag=_tag(entry))
+
+
+def _tag(entry: dict[str, Any]) -> str:
+    """Return what a store knows the content of an object by, whichever of the usual names it has there."""
+    return next((f"{key}={entry[key]}" for key in _CONTENT_TAGS if entry.get(key)), "")
 
 
 def _wanted(name: str, folder: str, extensions: tuple[str, ...]) -> bool:

@@ -22,7 +22,7 @@ from penstock.core.worker_info import NodeInfo
 from penstock.errors import PenstockError
 from penstock.runtime.isolation import stops_everybody
 from penstock.runtime.limits import set_thread_variables
-from penstock.runtime.reproduction import pack_failure
+from penstock.runtime.reproduction import how_to_reproduce, pack_failure
 from penstock.runtime.selection import rows_of
 from penstock.runtime.transport import Stored, joined, laid_out, load, pickle_task
 from penstock.runtime.worker import Worker
@@ -192,11 +192,11 @@ class StageWorker:
         if self._kept > _KEPT_FAILURES:
             return ""
         body = pack_failure([step], [task])
-        if len(body) > _LARGEST_KEPT_FAILURE:
+        if body is None or len(body) > _LARGEST_KEPT_FAILURE:
             return ""
         name = f"{self._orders.chain.worker}-{self._kept}.pickle"
         self._failures.append(KeptFailure(name, body))
-        return f"penstock reproduce {self._orders.failure_folder}/{name}"
+        return how_to_reproduce(f"{self._orders.failure_folder}/{name}")
 
 
 def _fetch(where: Where, payloads: tuple[Payload, ...]) -> Task[Any]:

@@ -22,6 +22,7 @@ from penstock.backends.ray.remote_worker import Call, RemoteWorker
 from penstock.backends.ray.room import Room
 from penstock.backends.reception import Reception
 from penstock.backends.reports import Done, Failed, Gives, Report
+from penstock.runtime.reproduction import write_failure
 from penstock.runtime.transport import Stored
 from penstock.schedule.actions import RunBatch
 from penstock.schedule.events import Event, InputsLost
@@ -172,8 +173,7 @@ class Calls:
         if answer is None:
             return self._failed(worker, call, error)
         for failure in answer.failures:
-            self._failure_folder.mkdir(parents=True, exist_ok=True)
-            (self._failure_folder / failure.name).write_bytes(failure.body)
+            write_failure(self._failure_folder / failure.name, failure.body)
         worker.goes_on = answer.goes_on
         if worker.outbox or worker.goes_on or worker.grant is not None:
             self._to_call[worker.id] = worker

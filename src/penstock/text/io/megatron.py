@@ -7,7 +7,6 @@ tokens (1 byte), how many sequences (8), how many borders of documents (8); then
 
 from __future__ import annotations
 
-import hashlib
 import os
 import struct
 from collections.abc import Iterator
@@ -95,7 +94,7 @@ class MegatronTokenizerWriter(DocumentWriter):
 
     def process(self, task: DocumentBatch) -> FileGroupTask | None:
         """Write one pair of files, named after where its documents come from."""
-        stem = f"{self.path.rstrip('/')}/{hashlib.sha256(task.task_id.encode()).hexdigest()[:12]}"
+        stem = f"{self.path.rstrip('/')}/{self.stem_of(task.task_id)}"
         texts = text_column(task, self.text_field)
         if texts is None:
             kind = task.column(self.text_field).type
@@ -124,6 +123,11 @@ class MegatronTokenizerWriter(DocumentWriter):
     def inputs(self) -> Spec:
         """Return the text column."""
         return ["data"], [self.text_field]
+
+    @property
+    def extensions(self) -> tuple[str, ...]:
+        """Tokens, and the index of where each document begins."""
+        return ("bin", "idx")
 
     def before_run(self, *, resuming: bool) -> None:
         """Look at what lies in the output folder; what is overwritten has an index beside it."""

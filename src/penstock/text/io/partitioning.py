@@ -69,7 +69,11 @@ class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
 
     def process(self, task: EmptyTask) -> list[FileGroupTask]:
         """Return one task per group of files, or part of a file."""
-        groups = self.partition_files(self.source_files())
+        return self.source_tasks(self.source_files())
+
+    def source_tasks(self, files: Sequence[SizedFile]) -> list[FileGroupTask]:
+        """Return the tasks for some files."""
+        groups = self.partition_files(files)
         return [
             FileGroupTask(
                 dataset_name=Path(group[0].path).parent.name or "dataset",

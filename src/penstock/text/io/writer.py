@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
@@ -20,6 +21,7 @@ from penstock.storage.filesystem import filesystem_of
 from penstock.storage.run_folder import FOLDER_NAME
 
 MODES = ("ignore", "overwrite", "error")
+_STEM_LENGTH = 12
 
 
 class DocumentWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
@@ -68,7 +70,7 @@ class DocumentWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
 
     def process(self, task: DocumentBatch) -> FileGroupTask | None:
         """Write one file, or several of the target size, named after where the documents come from."""
-        stem = f"{self.path.rstrip('/')}/{_name(task)}"
+        stem = f"{self.path.rstrip('/')}/{self.stem_of(task.task_id)}"
         for field in self.fields or ():
             if task.num_items and field not in task.get_columns():
                 raise MissingColumnError(self.name, field, task.get_columns())
@@ -120,6 +122,33 @@ class DocumentWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
         for file in leftovers:
             filesystem.rm(file)
 
+    def stem_of(self, task_id: str) -> str:
+        """Return what the files of a task are called, without number and extension.
+
+        It is the same for the same input, and different for every task of a run.
+        """
+        return hashlib.sha256(task_id.encode()).hexdigest()[:_STEM_LENGTH]
+
+    def own_files(self) -> list[str]:
+        """Return the names in the output folder that a writer of this kind gives to its files."""
+        filesystem, name = filesystem_of(self.path, self.storage_options)
+        if not filesystem.isdir(name):
+            return []
+        endings = "|".join(re.escape(extension) for extension in self.extensions)
+        own = re.compile(rf"[0-9a-f]{{{_STEM_LENGTH}}}(_\d+)?\.({endings})")
+        names = [str(path).rstrip("/").rpartition("/")[2] for path in filesystem.ls(name, detail=False)]
+        return sorted(name for name in names if own.fullmatch(name))
+
+    def remove_files(self, names: Iterable[str]) -> None:
+        """Remove some files from the output folder, as far as they are there."""
+        for name in names:
+            self._remove_if_there(f"{self.path.rstrip('/')}/{name}")
+
+    @property
+    def extensions(self) -> tuple[str, ...]:
+        """What the names of its files end in."""
+        return (self.file_extension,)
+
     @property
     def storage_options(self) -> dict[str, Any] | None:
         """How to reach the output, as fsspec takes it."""
@@ -144,8 +173,3 @@ class DocumentWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
         if found:
             filesystem.rm(name)
         return found
-
-
-def _name(task: DocumentBatch) -> str:
-    """Return a file name that is the same for the same input, and different for every task of a run."""
-    return hashlib.sha256(task.task_id.encode()).hexdigest()[:12]
