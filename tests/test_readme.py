@@ -64,14 +64,14 @@ def test_the_commands_of_the_readme(crawl: Path) -> None:
 
 
 def test_the_settings_of_the_guides() -> None:
-    for page in ("docs/running.md", "docs/reading-and-writing.md", "docs/clusters.md"):
+    for page in ("docs/how-to/running.md", "docs/how-to/reading-and-writing.md", "docs/how-to/clusters.md"):
         [block] = blocks(page, "python")
         exec(compile(block, page, "exec"), {"__name__": "page"})
 
 
 def test_the_stage_of_the_guide_to_receipts() -> None:
     namespace: dict[str, object] = {"__name__": "receipts"}
-    for block in blocks("docs/receipts.md", "python"):
+    for block in blocks("docs/how-to/receipts.md", "python"):
         exec(compile(block, "receipts.md", "exec"), namespace)
     assert "Even" in namespace
 

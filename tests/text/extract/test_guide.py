@@ -22,6 +22,6 @@ def test_the_example_curates_the_archive_it_makes(tmp_path: Path) -> None:
 
 
 def test_the_code_of_the_guide_runs() -> None:
-    guide = (ROOT / "docs" / "extract.md").read_text(encoding="utf-8")
+    guide = (ROOT / "docs" / "how-to" / "extract.md").read_text(encoding="utf-8")
     for block in re.findall(r"^```python\n(.*?)^```", guide, flags=re.DOTALL | re.MULTILINE):
         exec(compile(block, "extract.md", "exec"), {"__name__": "guide"})
