@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import textwrap
 from collections.abc import Iterator
 from typing import Any
@@ -64,9 +65,8 @@ def _message(node: ast.expr, name: str) -> str:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):
-        return "".join(
-            str(part.value) if isinstance(part, ast.Constant) else _inserted(part, name) for part in node.values
-        )
+        parts = [str(part.value) if isinstance(part, ast.Constant) else _inserted(part, name) for part in node.values]
+        return re.sub("…[….]*…", "…", "".join(parts))
     return ""
 
 

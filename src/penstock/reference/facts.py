@@ -37,7 +37,7 @@ def _empty(score: EmptyScore | None) -> str:
 
 def _columns(columns: Columns) -> Iterator[tuple[str, str]]:
     yield "Takes", _TASK_SOURCES.get(columns.takes, columns.takes)
-    yield "Returns", _TASK_SOURCES.get(columns.returns, columns.returns) if columns.returns == "Any" else columns.returns
+    yield "Returns", "any task" if columns.returns == "Any" else columns.returns
     if columns.takes == "DocumentBatch":
         yield "Reads", _listed(columns.needed, "whatever columns the batch has")
     if columns.returns == "DocumentBatch":

@@ -48,13 +48,14 @@ def _entry(name: str, text: str) -> RecipeEntry:
     commands = [line.strip() for line in header if line.startswith("   ")]
     prose = " ".join(line.strip() for line in header if line.strip() and not line.startswith("   "))
     data = yaml.safe_load(text)
-    comments = {found[0]: (found[1], found[2]) for found in _VARIABLE.findall(text)}
-    variables = [
-        Variable(key, None if value == "???" else comments.get(key, (str(value), ""))[0], comments.get(key, ("", ""))[1])
-        for key, value in data.items() if key not in SETTINGS
-    ]  # fmt: skip
+    written = {key: (value, comment) for key, value, comment in _VARIABLE.findall(text)}
+    variables = [_variable(key, *written.get(key, (str(value), ""))) for key, value in data.items() if key not in SETTINGS]
     summary = str(data.get("description") or prose)
     return RecipeEntry(name, summary, prose, tuple(commands), tuple(variables), tuple(_stages(data)))
+
+
+def _variable(name: str, value: str, text: str) -> Variable:
+    return Variable(name, None if value == "???" else value, text)
 
 
 def _stages(data: dict[str, Any]) -> list[str]:
