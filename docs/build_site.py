@@ -1,7 +1,7 @@
 """Build the documentation site: `python docs/build_site.py [TARGET]`, or `make docs`.
 
-The pages of docs/, the generated reference and the navigation are written into build/docs and build/mkdocs.yml. MkDocs then
-makes the site from these plain files, without hooks, so that another generator could do the same.
+The pages of docs/, the generated reference and the navigation are written into build/docs and build/mkdocs.yml. MkDocs
+then makes the site from these plain files, without hooks, so that another generator could do the same.
 """
 
 from __future__ import annotations
@@ -59,7 +59,16 @@ def build(target: Path, work: Path) -> None:
     write_source(work, target)
     # The notice that Material ends in 2027 is not about our pages; docs/decisions/0018 says what then.
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--config-file", str(work / "mkdocs.yml")]
+    command = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--strict",
+        "--quiet",
+        "--config-file",
+        str(work / "mkdocs.yml"),
+    ]
     subprocess.run(command, check=True, env=environment)
 
 
@@ -157,7 +166,11 @@ def _index() -> str:
 
 
 def _category_page(category: str, found: list[Entry]) -> str:
-    lines = [f"# {_title(category)}", "", f"{CATEGORIES[category]}. Guide: [{_guide_title(category)}]({GUIDES[category]})."]
+    lines = [
+        f"# {_title(category)}",
+        "",
+        f"{CATEGORIES[category]}. Guide: [{_guide_title(category)}]({GUIDES[category]}).",
+    ]
     lines += ["", "| name | what it does |", "|---|---|"]
     lines += [f"| [`{entry.name}`](#{entry.name.lower()}) | {_cell(entry.summary)} |" for entry in found]
     return "\n".join(lines) + "\n\n" + "\n\n".join("\n".join(_section(entry)) for entry in found) + "\n"

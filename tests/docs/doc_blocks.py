@@ -34,7 +34,9 @@ NEEDS_RAY = "<!-- needs ray -->"
 # What a block may be. Text and the formats of data are shown, not run.
 RUN = ("python", "console", "yaml")
 SHOWN = ("text", "json", "pycon", "diff")
-_FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)[^\n]*\n(?P<code>.*?)^(?P=indent)```", re.DOTALL | re.MULTILINE)
+_FENCE = re.compile(
+    r"^(?P<indent> *)```(?P<language>\w*)[^\n]*\n(?P<code>.*?)^(?P=indent)```", re.DOTALL | re.MULTILINE
+)
 _MARK = re.compile(r"<!-- (not run|data|first|output)(?:: (.*?))? -->")
 _FILE_NAME = re.compile(r"^# ([\w./-]+\.(?:py|yaml))\n")
 _DEADLINE_S = 300

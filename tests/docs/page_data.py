@@ -7,10 +7,41 @@ import random
 from pathlib import Path
 
 _FILES, _DOCUMENTS = 2, 60
-_WORDS = (
-    "river mill wheel water stone bread flour miller village bridge winter spring summer market road farmer horse cart "
-    "window garden orchard apple honey candle letter story evening morning neighbour child song market harvest"
-).split()
+_WORDS = [
+    "river",
+    "mill",
+    "wheel",
+    "water",
+    "stone",
+    "bread",
+    "flour",
+    "miller",
+    "village",
+    "bridge",
+    "winter",
+    "spring",
+    "summer",
+    "market",
+    "road",
+    "farmer",
+    "horse",
+    "cart",
+    "window",
+    "garden",
+    "orchard",
+    "apple",
+    "honey",
+    "candle",
+    "letter",
+    "story",
+    "evening",
+    "morning",
+    "neighbour",
+    "child",
+    "song",
+    "market",
+    "harvest",
+]
 
 
 def make_crawl(folder: Path) -> None:
@@ -29,7 +60,9 @@ def make_crawl(folder: Path) -> None:
 
 
 def _prose(draw: random.Random, sentences: int) -> str:
-    made = [f"The {' of the '.join(draw.sample(_WORDS, 3))} has been with us and that is good." for _ in range(sentences)]
+    made = [
+        f"The {' of the '.join(draw.sample(_WORDS, 3))} has been with us and that is good." for _ in range(sentences)
+    ]
     return "\n".join(made)
 
 

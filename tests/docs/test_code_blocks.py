@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
 from doc_blocks import NEEDS_RAY, ROOT, RUN, SHOWN, Block, assert_shown, blocks, pages, run_page
 
 # How to contribute is followed on a copy of the repository: see test_contributing.py.
-PAGES = [
-    page for page in pages() if page != "CONTRIBUTING.md" and any(block.language in RUN for block in blocks(page))
-]
+PAGES = [page for page in pages() if page != "CONTRIBUTING.md" and any(block.language in RUN for block in blocks(page))]
 
 
 def marked(page: str) -> object:
@@ -24,7 +23,13 @@ def test_the_blocks_of_a_page_run_in_order(page: str, tmp_path: Path, monkeypatc
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    run_page(page, tmp_path)
+    before = set(sys.modules)
+    try:
+        run_page(page, tmp_path)
+    finally:  # a module that a page wrote is not the module of the same name of another page
+        for name in set(sys.modules) - before:
+            if str(getattr(sys.modules[name], "__file__", None) or "").startswith(str(tmp_path)):
+                del sys.modules[name]
 
 
 @pytest.mark.parametrize("page", pages())

@@ -126,8 +126,9 @@ def _signature(target: Any) -> inspect.Signature:  # noqa: ANN401 - a class or a
 
 
 def _starred(given: inspect.Parameter) -> str:
-    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
-    return f"{stars.get(given.kind, '')}{given.name}"
+    if given.kind is inspect.Parameter.VAR_POSITIONAL:
+        return f"*{given.name}"
+    return f"**{given.name}" if given.kind is inspect.Parameter.VAR_KEYWORD else given.name
 
 
 def _annotation(annotation: Any) -> str:  # noqa: ANN401 - text, because annotations are not evaluated

@@ -57,7 +57,7 @@ def _error(node: ast.AST, name: str) -> Iterator[tuple[str, str]]:
             yield error, parse(ours.__doc__).summary if ours and says_nothing else message
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "require":
         extra = node.args[1] if len(node.args) > 1 else None
-        if isinstance(extra, ast.Constant):
+        if isinstance(extra, ast.Constant) and isinstance(extra.value, str):
             yield "MissingExtraError", f"penstock[{extra.value}] is not installed."
 
 

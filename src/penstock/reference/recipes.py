@@ -49,7 +49,9 @@ def _entry(name: str, text: str) -> RecipeEntry:
     prose = " ".join(line.strip() for line in header if line.strip() and not line.startswith("   "))
     data = yaml.safe_load(text)
     written = {key: (value, comment) for key, value, comment in _VARIABLE.findall(text)}
-    variables = [_variable(key, *written.get(key, (str(value), ""))) for key, value in data.items() if key not in SETTINGS]
+    variables = [
+        _variable(key, *written.get(key, (str(value), ""))) for key, value in data.items() if key not in SETTINGS
+    ]
     summary = str(data.get("description") or prose)
     return RecipeEntry(name, summary, prose, tuple(commands), tuple(variables), tuple(_stages(data)))
 
