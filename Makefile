@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test format clean
+.PHONY: demo test docs format clean
 
 demo: .venv/installed
 	$(BIN)/penstock demo
@@ -16,12 +16,16 @@ test: .venv/installed-test
 	$(BIN)/pytest -n 2 --dist loadgroup -m 'not ray and not s3'
 	$(BIN)/pytest -m 'ray or s3' tests
 
+# The documentation site, in site/. Open site/index.html: it needs no server and no network.
+docs: .venv/installed-test
+	$(BIN)/python docs/build_site.py
+
 format: .venv/installed-test
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf .venv penstock-demo
+	rm -rf .venv penstock-demo build site
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

@@ -1,8 +1,8 @@
 """How fast archives are read and pages become text, on one core: python benchmarks/extract.py FILE.warc.gz [PAGES].
 
 Real pages are needed. Debian's -doc packages are a way to some: unpack a few, and write their HTML files into a WARC
-file (warcio's WARCWriter). The figures in docs/extract.md are from python3.11-doc, postgresql-doc-15 and LibreOffice's
-help in German, French, Japanese and Russian. CPU time, so that a busy machine matters little.
+file (warcio's WARCWriter). The figures in docs/how-to/extract.md are from python3.11-doc, postgresql-doc-15 and
+LibreOffice's help in German, French, Japanese and Russian. CPU time, so that a busy machine matters little.
 """
 
 from __future__ import annotations

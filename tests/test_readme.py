@@ -1,4 +1,4 @@
-"""The code blocks of README.md and CONTRIBUTING.md do what they say."""
+"""The code blocks of README.md do what they say."""
 
 from __future__ import annotations
 
@@ -118,23 +118,3 @@ def test_the_commands_of_the_readme(crawl: Path) -> None:
     for words in commands:
         done = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, check=False)
         assert done.returncode == 0, (words, done.stderr)
-
-
-def test_the_settings_of_the_guides() -> None:
-    for page in ("docs/running.md", "docs/reading-and-writing.md", "docs/clusters.md"):
-        [block] = blocks(page, "python")
-        exec(compile(block, page, "exec"), {"__name__": "page"})
-
-
-def test_the_stage_of_the_guide_to_receipts() -> None:
-    namespace: dict[str, object] = {"__name__": "receipts"}
-    for block in blocks("docs/receipts.md", "python"):
-        exec(compile(block, "receipts.md", "exec"), namespace)
-    assert "Even" in namespace
-
-
-def test_the_filter_of_the_contributing_guide() -> None:
-    namespace: dict[str, object] = {"__name__": "contributing"}
-    for block in blocks("CONTRIBUTING.md", "python"):
-        exec(compile(block, "CONTRIBUTING.md", "exec"), namespace)
-    assert "QuestionFilter" in namespace

@@ -28,5 +28,5 @@ def test_no_name_is_both_served_and_wanted() -> None:
 
 def test_what_a_user_types_first_has_a_name_there() -> None:
     served = {name for names in NAMES.values() for name in names}
-    # The peer has no executor that runs in the calling process, so there is no name to map.
-    assert set(penstock.__all__) - served == {"InlineExecutor", "StreamingExecutor"}
+    # The peer has no executor that runs in the calling process, and no receipts, so there is no name to map.
+    assert set(penstock.__all__) - served == {"InlineExecutor", "StreamingExecutor", "Verdicts"}

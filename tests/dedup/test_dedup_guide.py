@@ -1,4 +1,4 @@
-"""The Python blocks of docs/dedup.md run as they stand."""
+"""The Python blocks of docs/how-to/dedup.md run as they stand."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from corpora import essay, ids, write_jsonl
 
-GUIDE = Path(__file__).resolve().parents[2] / "docs/dedup.md"
+GUIDE = Path(__file__).resolve().parents[2] / "docs/how-to/dedup.md"
 
 
 def test_the_blocks_of_the_guide(
@@ -20,10 +20,10 @@ def test_the_blocks_of_the_guide(
     first, later = re.findall(
         r"^```python\n(.*?)^```", GUIDE.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
     )
-    exec(compile(first, "docs/dedup.md", "exec"), {})
+    exec(compile(first, "docs/how-to/dedup.md", "exec"), {})
     assert "2" in capsys.readouterr().out.split()
     assert ids(tmp_path / "unique/deduplicated") == [0, 1, 2]
     (tmp_path / "moved").mkdir()
     shutil.move(tmp_path / "crawl", tmp_path / "moved/crawl")
-    exec(compile(later, "docs/dedup.md", "exec"), {})
+    exec(compile(later, "docs/how-to/dedup.md", "exec"), {})
     assert ids(tmp_path / "unique/later") == [0, 1, 2]

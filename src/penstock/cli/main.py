@@ -18,7 +18,8 @@ from penstock.errors import PenstockError, PlanError, RecipeError, suggestion
 from penstock.runtime.limits import let_threads_sleep
 
 COMMANDS = (
-    "curate", "dedup", "demo", "doctor", "plan", "preview", "reproduce", "run", "script", "simulate", "whatif", "why",
+    "curate", "dedup", "demo", "doctor", "list", "plan", "preview", "reproduce", "run", "script", "simulate",
+    "whatif", "why",
 )  # fmt: skip
 
 _OBJECTS_BETWEEN_LOOKS = 50_000
@@ -68,6 +69,7 @@ def cli() -> None:
       penstock whatif clean/ word_count.min_words=80    what another threshold would have kept
       penstock simulate run.json --cluster "4x(8xH100-80,128cpu,1TB)"   how long it would take there
       penstock doctor                               what this machine offers
+      penstock list filters                         what comes with Penstock, and how it is used
 
     \b
     Exit codes:

@@ -50,7 +50,7 @@ from penstock.text.filters.code import (
     TokenizerFertilityFilter,
     XMLHeaderFilter,
 )
-from penstock.text.filters.document_filter import DocumentFilter
+from penstock.text.filters.document_filter import DocumentFilter, ScannedFilter
 from penstock.text.filters.fasttext import FastTextLangId, FastTextQualityFilter
 from penstock.text.filters.filter import Filter
 from penstock.text.filters.histogram import HistogramFilter
@@ -177,6 +177,7 @@ __all__ = [
     "RepeatingDuplicateNGramsFilter",
     "RepeatingTopNGramsFilter",
     "ResiliparseExtractor",
+    "ScannedFilter",
     "Score",
     "ScoreFilter",
     "SentenceCountFilter",

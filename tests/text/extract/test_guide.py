@@ -1,7 +1,6 @@
 """The guide from archives to documents does what it says."""
 
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -19,9 +18,3 @@ def test_the_example_curates_the_archive_it_makes(tmp_path: Path) -> None:
     ]
     [dead] = (tmp_path / "work" / "clean" / "_penstock" / "dead_letters.jsonl").read_text().splitlines()
     assert "downloaded whole" in json.loads(dead)["reason"]
-
-
-def test_the_code_of_the_guide_runs() -> None:
-    guide = (ROOT / "docs" / "extract.md").read_text(encoding="utf-8")
-    for block in re.findall(r"^```python\n(.*?)^```", guide, flags=re.DOTALL | re.MULTILINE):
-        exec(compile(block, "extract.md", "exec"), {"__name__": "guide"})
