@@ -64,6 +64,8 @@ class Venue(Protocol):
     cluster: Cluster
     # How long a message to a worker and back takes.
     round_trip_s: float
+    # Whether other jobs may take a place before a worker gets it.
+    has_others: bool
 
     def free(self, plan: Plan, say: Callable[[str], None]) -> Cluster:
         """Return what of the cluster others leave to a run; wait, and say so, while that is not enough to begin."""

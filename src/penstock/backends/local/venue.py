@@ -23,6 +23,7 @@ class LocalVenue:
     """Worker processes on this machine."""
 
     round_trip_s = 0.0005
+    has_others = False
 
     def __init__(self, cpus: float | None, gpus: int | None, gpu_memory_gb: float | None, cpu_share: float) -> None:
         self.cluster = this_machine(cpus, gpus, gpu_memory_gb)

@@ -34,6 +34,7 @@ class RayVenue:
     """Actors on the machines of a Ray cluster; without one at hand, of a Ray on this machine that ends with the run."""
 
     round_trip_s = 0.05
+    has_others = True
 
     def __init__(
         self,
