@@ -8,7 +8,16 @@ from penstock.backends.simulated.law import Law, constant
 from penstock.backends.simulated.simulate import simulate
 from penstock.core.cluster import Cluster, Node
 from penstock.schedule.actions import Action, AskWorker, KillWorker, RunBatch, StartWorker, StopWorker
-from penstock.schedule.events import BatchDone, Emitted, Output, Tick, WorkerAnswered, WorkerGone, WorkerPlaced, WorkerReady
+from penstock.schedule.events import (
+    BatchDone,
+    Emitted,
+    Output,
+    Tick,
+    WorkerAnswered,
+    WorkerGone,
+    WorkerPlaced,
+    WorkerReady,
+)
 from penstock.schedule.scheduler import Scheduler
 from penstock.schedule.state import PoolSpec, Settings
 
@@ -64,7 +73,9 @@ def test_a_run_for_which_every_place_is_taken_ends_and_says_so() -> None:
     law = Law(constant(1.0), place_is_taken=lambda attempt: True)
     trace, scheduler = simulate([PoolSpec("p")], [law], machines(1, 1), 4, SETTINGS)
     assert scheduler.fatal is not None
-    assert "nothing has moved for 600 s (stall_timeout_s): no worker works, and none could be started" in scheduler.fatal
+    assert (
+        "nothing has moved for 600 s (stall_timeout_s): no worker works, and none could be started" in scheduler.fatal
+    )
     assert "p: 4 items to do" in scheduler.fatal
     assert trace.finished_at <= 800.0
 
@@ -82,9 +93,7 @@ def test_a_setup_that_never_ends_is_tried_again_and_then_ends_the_run() -> None:
     assert len(trace.results) == 4
     always = Law(constant(1.0), setup_hangs=lambda attempt: True)
     _, scheduler = simulate([PoolSpec("p")], [always], machines(1), 4, SETTINGS)
-    assert scheduler.fatal == (
-        "workers of pool 'p' cannot be set up: was not ready after start_timeout_s=900"
-    )
+    assert scheduler.fatal == ("workers of pool 'p' cannot be set up: was not ready after start_timeout_s=900")
 
 
 def test_a_worker_that_confirms_its_batch_may_take_hours() -> None:

@@ -96,7 +96,9 @@ def test_every_run_ends_whatever_does_not_answer(run: RunCase) -> None:
         check_accounts_are_closed(run, trace.peak_bytes, trace.left_over, scheduler)
         check_only_the_guilty_died(run, trace)
     else:
-        assert any(words in scheduler.fatal for words in ("cannot be set up", "nothing has moved", "none of them answered"))
+        assert any(
+            words in scheduler.fatal for words in ("cannot be set up", "nothing has moved", "none of them answered")
+        )
 
 
 def check_only_the_guilty_died(run: RunCase, trace: object) -> None:

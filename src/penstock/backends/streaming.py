@@ -41,9 +41,10 @@ class StreamingExecutor:
     ``ignore_head_node`` keeps workers off the cluster's head; ``runtime_env`` is Ray's, for all workers.
 
     ``config`` holds the settings users know (``logging_interval``, ``ignore_failures``, ``execution_mode``,
-    ``cpu_allocation_percentage``, ``autoscale_interval_s``) and how long a run waits for a worker: for its place on a Ray
-    cluster (``place_timeout_s``), until it is ready (``start_timeout_s``), and for a word of it while it works
-    (``stall_timeout_s``; one that is alive may take as long as it likes). ``memory_budget`` bounds the bytes between stages
+    ``cpu_allocation_percentage``, ``autoscale_interval_s``), and how long a run waits for a worker: for its place on a
+    Ray cluster (``place_timeout_s``), until it is ready (``start_timeout_s``), and for a word from it while it works
+    (``stall_timeout_s``; a task of a worker that is alive may take longer). ``memory_budget`` bounds the bytes between
+    stages
     ("4GiB"; default: a share of what is free). ``cpus``, ``gpus``, ``gpu_memory_gb`` are claimed instead of looked up.
     With ``ignore_failures`` a run goes on past rows that cannot be processed, up to ``max_failed`` of them (a count,
     or a share of all rows). How fast each stage was is kept in the user's cache folder, so that the next run begins

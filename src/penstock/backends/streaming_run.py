@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -79,6 +79,11 @@ class StreamingRun:
             pool_spec(pool, terms.task_timeout_s, nodes, speed)
             for pool, speed in zip(opened.plan.pools, known, strict=True)
         ]
+        if venue.has_others:
+            specs = [
+                replace(spec, place_timeout_s=terms.start_timeout_s) if venue.installs_for(pool) else spec
+                for spec, pool in zip(specs, opened.plan.pools, strict=True)
+            ]
         self.scheduler = Scheduler(specs, venue.free(opened.plan, self._view.say), settings)
         self._venue = venue
         self._terms = terms

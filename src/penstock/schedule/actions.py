@@ -25,7 +25,7 @@ class StartWorker(NamedTuple):
 
 
 class StopWorker(NamedTuple):
-    """Let a worker without work end: tear down, or, if it is not ready yet, cancel its start. Answer with WorkerGone."""
+    """Let a worker without work end: tear down, or cancel its start if it is not ready. Answer with WorkerGone."""
 
     worker: str
 

@@ -1,7 +1,7 @@
 """The scheduler: events in, actions out.
 
 Everything that affects the state of a run comes through ``handle``; this file does not know which backend is on the
-other side. After the events are noted, these things are done in order: kill what hangs and replace what does not answer,
+other side. After the events are noted, these things are done in order: kill what hangs, replace what does not answer,
 grant credit to workers that wait for it, give work to workers that are free, plan again if there is a reason, and let
 one thing through if nothing moves.
 """
@@ -62,7 +62,15 @@ from penstock.schedule.quarantine import note_success
 from penstock.schedule.regeneration import lose_items
 from penstock.schedule.staffing import PlanRecord, Staffing
 from penstock.schedule.state import Item, Pool, PoolSpec, Run, Settings
-from penstock.schedule.workforce import drain, end_batch, note_placed, note_ready, recycle_if_due, shut_down, start_missing
+from penstock.schedule.workforce import (
+    drain,
+    end_batch,
+    note_placed,
+    note_ready,
+    recycle_if_due,
+    shut_down,
+    start_missing,
+)
 
 # Where pools take turns, who gets one has work for so many times its start-up time.
 _TURN_IN_START_UPS = 4.0

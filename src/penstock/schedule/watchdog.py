@@ -82,7 +82,8 @@ def _starting(run: Run, pool: Pool) -> str:
     starting = [worker for worker in pool.workers.values() if worker.status is Status.STARTING]
     first = min(starting, key=lambda worker: worker.started_at)
     what = "starting" if first.placed_at is not None else f"waiting for a place on node '{first.placement.node}'"
-    return f"{'a worker' if pool.starting == 1 else f'{pool.starting} workers'} {what} for {run.now - first.started_at:.0f} s"
+    who = "a worker" if pool.starting == 1 else f"{pool.starting} workers"
+    return f"{who} {what} for {run.now - first.started_at:.0f} s"
 
 
 def _idle(run: Run, pool: Pool) -> str:

@@ -124,7 +124,9 @@ class _Process:
             expect_pandas()
         gpus = orders.environment.get("CUDA_VISIBLE_DEVICES")
         node = NodeInfo("this machine")
-        return set_up_chain(orders.chain, orders.steps, orders.memory_folder, node, gpus, self._crumb, self._keep_failure)
+        return set_up_chain(
+            orders.chain, orders.steps, orders.memory_folder, node, gpus, self._crumb, self._keep_failure
+        )
 
     def _run(self, worker: Worker, order: Run) -> None:
         start = time.perf_counter()

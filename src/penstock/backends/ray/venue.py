@@ -15,7 +15,7 @@ from penstock.core.cluster import Cluster
 from penstock.errors import ClusterError
 from penstock.extras import require
 from penstock.ledger.keeping import KeptLedger
-from penstock.plan.plan import Plan
+from penstock.plan.plan import Plan, Pool
 from penstock.runtime.books import Books
 
 _ADDRESS = "RAY_ADDRESS"
@@ -51,6 +51,7 @@ class RayVenue:
         from penstock.backends.ray.shares import Shares
 
         self._ray = ray
+        self._runtime_env = runtime_env
         self._joined = not ray.is_initialized()
         if self._joined:
             self._join(runtime_env, cpus, gpus)
@@ -94,6 +95,11 @@ class RayVenue:
     def free(self, plan: Plan, say: Callable[[str], None]) -> Cluster:
         """Return what other jobs leave; wait, and say so, while some stage would find no room for a worker."""
         return self._shares.begin(plan, say)
+
+    def installs_for(self, pool: Pool) -> bool:
+        """Tell whether Ray has to make an environment before a worker of a pool can begin; variables take no time."""
+        own = pool.stages[0].runtime_env or {}
+        return bool(({*own} | {*(self._runtime_env or {})}) - {"env_vars"})
 
     def budget(self, asked: int | None) -> int:
         """Take what was asked for, and never more than the object stores hold before Ray writes to disk."""
