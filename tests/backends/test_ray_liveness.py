@@ -70,9 +70,10 @@ class Then(Docs):
         return task
 
 
-def begin(folder: Path, then: Docs, **config: float) -> Running:
+def begin(folder: Path, then: Docs, *, first_cpus: float = 1, on_head: bool = False, **config: float) -> Running:
     source = ListSource([make_batch([str(i) for i in range(4)])])
-    return Running([source, First(folder), then], folder, ignore_head_node=True, config=config)
+    first = First(folder).with_(resources=Resources(cpus=first_cpus))
+    return Running([source, first, then], folder, ignore_head_node=not on_head, config=config)
 
 
 def texts(results: list[Any]) -> list[str]:
@@ -80,10 +81,10 @@ def texts(results: list[Any]) -> list[str]:
 
 
 def test_a_finished_run_does_not_wait_for_an_actor_that_has_no_place(joined: Machines, tmp_path: Path) -> None:
-    """While the first stage runs, another job takes the CPU that a worker of the second one is to have."""
-    running = begin(tmp_path, Then(tmp_path).with_(num_workers=2))
+    """While the first stage runs, another job takes the CPU of the head, where a worker of the second one is to be."""
+    running = begin(tmp_path, Then(tmp_path).with_(num_workers=3), first_cpus=2, on_head=True)
     running.wait_for((tmp_path / "begun").exists)
-    other = joined.occupy(1)
+    other = joined.occupy(1, joined.head)
     (tmp_path / "go").touch()
     try:
         assert texts(running.results()) == ["0", "1", "2", "3"]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.backends.backend import RunBackend
-from penstock.backends.ray.joining import join
+from penstock.backends.ray.joining import JOIN_TIMEOUT_S, JOIN_WITH_ENVIRONMENT_S, join
 from penstock.backends.ray.ports import answers
 from penstock.core.cluster import Cluster
 from penstock.errors import ClusterError
@@ -82,8 +82,8 @@ class RayVenue:
         if address[-1].isdigit() and "://" not in address and not answers(address):
             raise ClusterError(self._nobody(address, "connection refused."))  # Ray would try for minutes
         try:
-            join(address, runtime_env=runtime_env)
-        except ConnectionError as error:
+            join(address, JOIN_WITH_ENVIRONMENT_S if runtime_env else JOIN_TIMEOUT_S, runtime_env=runtime_env)
+        except (ConnectionError, ClusterError) as error:
             raise ClusterError(self._nobody(address, str(error))) from error
 
     def _nobody(self, address: str, why: str) -> str:
