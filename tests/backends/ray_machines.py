@@ -45,16 +45,18 @@ class Machines:
         stats = [node_stats(row["NodeManagerAddress"], row["NodeManagerPort"]) for row in alive]
         return sum(int(entry.store_stats.spilled_bytes_total) for entry in stats)
 
-    def occupy(self, cpus: int) -> Any:
-        """Have somebody else hold CPUs, not on the head."""
+    def occupy(self, cpus: int, node_id: str | None = None) -> Any:
+        """Have another job hold CPUs of a node; without a name, of the only one beside the head."""
         import ray
 
         class Idler:
             def is_there(self) -> bool:
                 return True
 
-        [node] = self._cluster.worker_nodes
-        here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node.node_id, soft=False)
+        if node_id is None:
+            [node] = self._cluster.worker_nodes
+            node_id = node.node_id
+        here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node_id, soft=False)
         idler = ray.remote(Idler).options(num_cpus=cpus, scheduling_strategy=here).remote()
         assert ray.get(idler.is_there.remote())
         return idler

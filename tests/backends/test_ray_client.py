@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
 import threading
+from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -97,6 +99,92 @@ def test_a_prometheus_that_runs_is_told_to_look_again(tmp_path: Path) -> None:
     assert scraped(tmp_path)[1]["file_sd_configs"] == [{"files": ["/tmp/ray/prom_metrics_service_discovery.json"]}]
     withdraw(tmp_path, "/tmp/ray")  # nobody listens any more, and nothing is wrong with that
     assert scraped(tmp_path)[1]["file_sd_configs"] == [{"files": []}]
+
+
+def test_a_port_of_rays_workers_is_not_chosen(tmp_path: Path) -> None:
+    with socket.socket() as squatter:
+        try:
+            squatter.bind(("127.0.0.1", 10001))
+            squatter.listen()
+        except OSError:
+            pass  # another process has it, which is as good
+        with client(tmp_path) as running:
+            assert running.ray_client_server_port >= 20000
+
+
+def test_a_port_that_is_lost_while_ray_starts_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process takes the port after it was found free, which is when Ray's command line is made."""
+    command = RayClient._head_command
+    with ExitStack() as taken:
+
+        def lose_the_port(self: RayClient) -> list[str]:
+            if self.ray_client_server_port == first:
+                squatter = taken.enter_context(socket.socket())
+                squatter.bind(("", first))
+                squatter.listen()
+            return command(self)
+
+        first = free_port(20500)
+        monkeypatch.setattr(RayClient, "_head_command", lose_the_port)
+        with client(tmp_path, ray_client_server_port=first) as running:
+            assert running.ray_client_server_port > first
+            assert running.address is not None
+            assert answers(running.address)
+
+
+def test_a_cluster_that_does_not_answer_is_named_and_not_waited_for(
+    tmp_path: Path,
+) -> None:
+    """A socket that accepts connections and says nothing, as a head does whose processes hang."""
+    with socket.socket() as silent:
+        silent.settimeout(60)
+        silent.bind(("", 0))  # Ray has a name of its own for this machine
+        silent.listen()
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        done = subprocess.run(
+            [sys.executable, "-c", JOINING],
+            env={**os.environ, "RAY_ADDRESS": address},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert f"the Ray cluster at {address} did not answer within 2 s" in done.stderr
+
+
+JOINING = """\
+from penstock import Pipeline
+from penstock.backends.ray import venue
+from penstock.testing import ListSource, make_batch
+venue.JOIN_TIMEOUT_S = 2.0
+Pipeline("p", stages=[ListSource([make_batch(["a"])])]).run()
+"""
+
+
+def test_ctrl_c_ends_the_wait_for_a_cluster(tmp_path: Path) -> None:
+    with socket.socket() as silent:
+        silent.settimeout(60)
+        silent.bind(("", 0))  # Ray has a name of its own for this machine
+        silent.listen()
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        waiting = subprocess.Popen(
+            [sys.executable, "-c", JOINING.replace("= 2.0", "= 500.0")],
+            env={**os.environ, "RAY_ADDRESS": address},
+            cwd=tmp_path,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            connections = [silent.accept()[0] for _ in range(2)]  # one to see whether anything listens, one of Ray's
+            waiting.send_signal(signal.SIGINT)
+            _, said = waiting.communicate(timeout=60)
+        finally:
+            waiting.kill()
+        for connection in connections:
+            connection.close()
+    assert "KeyboardInterrupt" in said
 
 
 def test_what_ray_says_is_in_the_error_if_it_does_not_start(tmp_path: Path) -> None:

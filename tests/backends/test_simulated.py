@@ -90,8 +90,14 @@ def test_a_run_that_can_never_end_is_an_error_and_not_a_loop() -> None:
     def lose_everything(simulation: Simulation) -> None:
         simulation.at(1.0, lambda: simulation.lose_node("a"))
 
-    with pytest.raises(RuntimeError, match="nothing will ever happen again"):
-        simulate([PoolSpec("p")], [Law(constant(1.0))], Cluster((Node("a", 1, 8),)), 10, before=lose_everything)
+    trace, scheduler = simulate(
+        [PoolSpec("p")], [Law(constant(1.0))], Cluster((Node("a", 1, 8),)), 10, before=lose_everything
+    )
+    assert scheduler.finished
+    assert scheduler.fatal is not None
+    assert "nothing has moved for 600 s" in scheduler.fatal
+    assert "p: 10 items to do, 0 workers; no worker fits" in scheduler.fatal
+    assert trace.finished_at == 601.0
 
 
 def test_nothing_to_do_ends_at_once() -> None:

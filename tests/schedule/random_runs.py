@@ -63,6 +63,12 @@ class PoolCase(Brief):
     setup_fails_first: int = 0
     late_results: bool = False
     max_tasks: int | None = None
+    # Which workers never get their place or are never ready, counted in the order they are started: every so-many-th.
+    unplaced_every: int = 0
+    never_ready_every: int = 0
+    silence_probability: float = 0.0
+    lost_report_probability: float = 0.0
+    lost_end_probability: float = 0.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -79,6 +85,10 @@ class RunCase(Brief):
     kills: int = 0
     lost_node: str | None = None
     joins: bool = False
+    # A node that vanishes without a word, when that happens, and whether anything ever says so.
+    silent_node: str | None = None
+    silent_from: float = 0.0
+    is_reported: bool = False
 
     @property
     def cluster(self) -> Cluster:
@@ -86,7 +96,13 @@ class RunCase(Brief):
 
     @property
     def settings(self) -> Settings:
-        return Settings(memory_budget=self.budget, batch_mode=self.batch_mode)
+        silent = self.silent_node is not None or any(pool.unplaced_every for pool in self.pools)
+        return Settings(
+            memory_budget=self.budget,
+            batch_mode=self.batch_mode,
+            place_timeout_s=120.0 if silent else None,
+            start_timeout_s=900.0,
+        )
 
     @property
     def joining(self) -> Node:
@@ -120,6 +136,11 @@ class RunCase(Brief):
                 hang_probability=pool.hang_probability,
                 setup_fails=lambda attempt, first=pool.setup_fails_first: attempt <= first,  # type: ignore[misc]
                 late_results=pool.late_results,
+                place_is_taken=lambda attempt, every=pool.unplaced_every: every_nth(every, attempt),  # type: ignore[misc]
+                setup_hangs=lambda attempt, every=pool.never_ready_every: every_nth(every, attempt),  # type: ignore[misc]
+                silence_probability=pool.silence_probability,
+                lost_report_probability=pool.lost_report_probability,
+                lost_end_probability=pool.lost_end_probability,
             )
             for pool in self.pools
         ]
@@ -144,6 +165,11 @@ class RunCase(Brief):
         if self.lost_node is not None:
             name = self.lost_node
             simulation.at(chance.uniform(0, 5), lambda: simulation.lose_node(name))
+        if self.silent_node is not None:
+            silent = self.silent_node
+            simulation.at(self.silent_from, lambda: simulation.silence_node(silent))
+            if self.is_reported:
+                simulation.at(self.silent_from + 40.0, lambda: simulation.lose_node(silent))
         if self.joins:
             simulation.at(chance.uniform(0, 5), lambda: simulation.add_node(self.joining))
 
@@ -164,6 +190,10 @@ def output_bytes(size: int, order: Order) -> int:
 
 def hits(every: int, order: Order) -> bool:
     return every > 0 and order[1] % every == every - 1
+
+
+def every_nth(every: int, attempt: int) -> bool:
+    return every > 0 and attempt % every == 0
 
 
 def poison(every: int, order: Order, rows: int) -> tuple[int, ...]:
@@ -244,6 +274,36 @@ def _troubled(draw: st.DrawFn, pool: PoolCase) -> PoolCase:
         timeout_s=20.0 * pool.batch_size if hang or draw(st.booleans()) else None,
         setup_fails_first=draw(st.sampled_from([0, 0, 1, 2])),
         late_results=draw(st.booleans()),
+    )
+
+
+@st.composite
+def unresponsive_runs(draw: st.DrawFn) -> RunCase:
+    """A run in which, beside all other trouble, answers do not come: of workers that start, work or stop, and of nodes."""
+    run = draw(troubled_runs())
+    rest = Cluster(tuple(node for node in run.nodes[1:] if node.name != run.lost_node))
+    may_vanish = all(rest.why_not(pool.need) is None for pool in run.pools)
+    return replace(
+        run,
+        pools=tuple(draw(_unresponsive(pool)) for pool in run.pools),
+        items=min(run.items, 8),
+        rows=1,
+        silent_node=run.nodes[0].name if may_vanish and not run.lost_node and draw(st.booleans()) else None,
+        silent_from=draw(st.sampled_from([0.0, 0.1, 3.0, 30.0])),
+        is_reported=draw(st.booleans()),
+    )
+
+
+@st.composite
+def _unresponsive(draw: st.DrawFn, pool: PoolCase) -> PoolCase:
+    return replace(
+        pool,
+        start_up=draw(st.sampled_from([pool.start_up, pool.start_up, 600.0])),
+        unplaced_every=draw(st.sampled_from([0, 0, 0, 1, 2, 3])),
+        never_ready_every=draw(st.sampled_from([0, 0, 0, 1, 2, 3])),
+        silence_probability=draw(st.sampled_from([0.0, 0.0, 0.1, 1.0])),
+        lost_report_probability=draw(st.sampled_from([0.0, 0.0, 0.1, 1.0])),
+        lost_end_probability=draw(st.sampled_from([0.0, 0.0, 0.5, 1.0])),
     )
 
 

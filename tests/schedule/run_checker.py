@@ -10,9 +10,9 @@ from penstock.backends.simulated.trace import Trace
 from penstock.core.cluster import Cluster, Node
 from penstock.core.resources import Resources
 from penstock.schedule.actions import DeadLetter, KillWorker, RunBatch, StartWorker, StopWorker
-from penstock.schedule.events import BatchDone, BatchFailed, NodeAdded, NodeLost, WorkerGone, WorkerLost
+from penstock.schedule.events import BatchDone, BatchFailed, InputsLost, NodeAdded, NodeLost, WorkerGone, WorkerLost
 from penstock.schedule.nodes import Placement
-from penstock.schedule.state import PoolSpec
+from penstock.schedule.state import PoolSpec, Settings
 
 SLACK = 1e-6
 
@@ -46,26 +46,38 @@ def check_placement(need: Resources, placement: Placement) -> None:
     assert len(set(placement.gpus)) == len(placement.gpus) == wanted
 
 
-def check_resources(trace: Trace, specs: Sequence[PoolSpec], cluster: Cluster) -> None:
+def check_resources(
+    trace: Trace, specs: Sequence[PoolSpec], cluster: Cluster, stop_timeout_s: float = Settings.stop_timeout_s
+) -> None:
     """Property 1: no node and no GPU is ever overbooked; starting, draining and stopping workers count."""
     usage = {node.name: Usage(node) for node in cluster.nodes}
     alive: dict[str, StartWorker] = {}
-    for _, entry in trace.log:
+    # A worker that was killed and whose end is not heard of is taken to be gone after a while.
+    gone_at: dict[str, float] = {}
+
+    def release(worker: str) -> None:
+        start = alive.pop(worker)
+        usage[start.placement.node].add(specs[start.pool].need, start.placement, -1)
+
+    for time, entry in trace.log:
+        for worker in [worker for worker, at in gone_at.items() if at <= time + SLACK and worker in alive]:
+            release(worker)
         match entry:
+            case KillWorker(worker):
+                gone_at.setdefault(worker, time + stop_timeout_s)
             case StartWorker(worker, pool, placement):
                 check_placement(specs[pool].need, placement)
                 alive[worker] = entry
                 usage[placement.node].add(specs[pool].need, placement, 1)
                 usage[placement.node].check()
             case WorkerGone(worker) | WorkerLost(worker):
-                start = alive.pop(worker)
-                usage[start.placement.node].add(specs[start.pool].need, start.placement, -1)
+                release(worker)
             case NodeLost(name):
                 alive = {worker: start for worker, start in alive.items() if start.placement.node != name}
                 del usage[name]
             case NodeAdded(node):
                 usage[node.name] = Usage(node)
-    assert not alive, "workers were left behind"
+    assert not set(alive) - set(gone_at), "workers were left behind"
 
 
 def check_no_stop_in_mid_task(trace: Trace, fatal: str | None = None) -> None:
@@ -75,12 +87,12 @@ def check_no_stop_in_mid_task(trace: Trace, fatal: str | None = None) -> None:
         match entry:
             case RunBatch(worker, batch):
                 hands[worker].add(batch)
-            case BatchDone(worker, batch) | BatchFailed(worker, batch):
+            case BatchDone(worker, batch) | BatchFailed(worker, batch) | InputsLost(worker, batch):
                 hands[worker].discard(batch)
             case StopWorker(worker):
                 assert not hands[worker], f"{worker} was stopped with {hands[worker]} in hand"
             case KillWorker(worker, reason):
-                assert "took longer" in reason or reason == fatal
+                assert not hands[worker] or "took longer" in reason or reason == fatal
 
 
 def check_one_batch_per_item(trace: Trace) -> None:
@@ -94,7 +106,7 @@ def check_one_batch_per_item(trace: Trace) -> None:
                 running[batch] = worker
                 for item in items:
                     assert batch_of.setdefault(item, batch) == batch
-            case BatchDone(_, batch) | BatchFailed(_, batch):
+            case BatchDone(_, batch) | BatchFailed(_, batch) | InputsLost(_, batch):
                 running.pop(batch, None)
             case WorkerGone(worker) | WorkerLost(worker) | KillWorker(worker):
                 running = {batch: who for batch, who in running.items() if who != worker}
@@ -136,7 +148,7 @@ def accidents_of(trace: Trace) -> Counter[str]:
         match entry:
             case RunBatch(worker):
                 hands[worker].append(entry)
-            case BatchDone(worker, batch) | BatchFailed(worker, batch):
+            case BatchDone(worker, batch) | BatchFailed(worker, batch) | InputsLost(worker, batch):
                 hands[worker] = [run for run in hands[worker] if run.batch != batch]
             case WorkerLost(worker, reason) | KillWorker(worker, reason):
                 counts.update(hands[worker][0].items if hands[worker] and reason != "died" else ())

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from random_runs import RunCase, calm_runs, expected_results, hits, poison, troubled_runs
+from random_runs import RunCase, calm_runs, expected_results, hits, poison, troubled_runs, unresponsive_runs
 from run_checker import (
     accidents_of,
     batches,
@@ -19,6 +19,7 @@ from run_checker import (
 )
 
 from penstock.core.cluster import Node
+from penstock.schedule.actions import RunBatch, StartWorker
 from penstock.schedule.events import Output, Tick
 from penstock.schedule.pack import packs
 from penstock.schedule.scheduler import Scheduler
@@ -72,6 +73,32 @@ def test_whatever_goes_wrong_every_item_is_accounted_for(run: RunCase) -> None:
     check_one_batch_per_item(trace)
     check_accounts_are_closed(run, trace.peak_bytes, trace.left_over, scheduler)
     check_only_the_guilty_died(run, trace)
+
+
+@modest
+@given(unresponsive_runs())
+def test_every_run_ends_whatever_does_not_answer(run: RunCase) -> None:
+    """Property 13: no deadline is missing, so that the clock of the simulation alone brings every run to its end."""
+    trace, scheduler = run.run()
+    assert scheduler.finished
+    attempts = sum(isinstance(entry, StartWorker | RunBatch) for _, entry in trace.log)
+    settings = run.settings
+    waits = settings.start_timeout_s + settings.stall_timeout_s + settings.answer_timeout_s + settings.stop_timeout_s
+    assert trace.finished_at < 2 * waits * (attempts + 1)
+    check_resources(trace, run.specs(), run.cluster)
+    check_no_stop_in_mid_task(trace, scheduler.fatal)
+    check_one_batch_per_item(trace)
+    gone = [item for item, rows in dead_rows(trace, run.rows).items() if len(rows) == run.rows]
+    must, may = expected_results(run, gone)
+    assert set(trace.results) <= may
+    if scheduler.fatal is None:
+        assert must <= set(trace.results)
+        check_accounts_are_closed(run, trace.peak_bytes, trace.left_over, scheduler)
+        check_only_the_guilty_died(run, trace)
+    else:
+        assert any(
+            words in scheduler.fatal for words in ("cannot be set up", "nothing has moved", "none of them answered")
+        )
 
 
 def check_only_the_guilty_died(run: RunCase, trace: object) -> None:

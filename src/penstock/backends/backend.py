@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from penstock.core.cluster import Cluster
 from penstock.core.task import Task
 from penstock.ledger.keeping import KeptLedger
-from penstock.plan.plan import Plan
+from penstock.plan.plan import Plan, Pool
 from penstock.runtime.books import Books
 from penstock.runtime.transport import Stored
 from penstock.schedule.actions import Action
@@ -64,9 +64,15 @@ class Venue(Protocol):
     cluster: Cluster
     # How long a message to a worker and back takes.
     round_trip_s: float
+    # Whether other jobs may take a place before a worker gets it.
+    has_others: bool
 
     def free(self, plan: Plan, say: Callable[[str], None]) -> Cluster:
         """Return what of the cluster others leave to a run; wait, and say so, while that is not enough to begin."""
+        ...
+
+    def installs_for(self, pool: Pool) -> bool:
+        """Tell whether an environment has to be installed before a worker of a pool can begin."""
         ...
 
     def budget(self, asked: int | None) -> int:

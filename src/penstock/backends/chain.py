@@ -15,7 +15,7 @@ from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
 from penstock.ledger.collector import LedgerOrders
-from penstock.runtime.crumb import Crumb, crumb_path
+from penstock.runtime.crumb import Crumb
 from penstock.runtime.limits import limit_gpu, limit_threads
 from penstock.runtime.node_preparation import prepare_node_once
 from penstock.runtime.worker import Worker
@@ -42,11 +42,12 @@ def set_up_chain(
     folder: Path,
     node: NodeInfo,
     gpus: str | None,
+    crumb: Crumb,
     keep_failure: Callable[[ProcessingStage[Any, Any], Task[Any]], str],
 ) -> Worker:
     """Load the stages, prepare the machine if nobody of this pool has, and set them up.
 
-    ``folder`` is the run's own on this machine: there a worker leaves word of where it is, in case it dies.
+    ``folder`` is the run's own on this machine; ``crumb`` is where the worker notes its position, in case it dies.
     """
     sys.path[:] = list(dict.fromkeys([*orders.sys_path, *sys.path]))
     for module in orders.preludes:
@@ -57,7 +58,7 @@ def set_up_chain(
     worker = Worker(
         steps,
         max_attempts=orders.max_attempts,
-        on_step=Crumb(crumb_path(folder, orders.worker)).leave,
+        on_step=crumb.leave,
         keep_failure=keep_failure,
         ledger=orders.ledger,
     )

@@ -28,6 +28,9 @@ _DEFAULTS: dict[str, Any] = {
     "execution_mode": "streaming",
     "cpu_allocation_percentage": 0.95,
     "autoscale_interval_s": 180,
+    "place_timeout_s": 120,
+    "start_timeout_s": 3600,
+    "stall_timeout_s": 600,
 }
 
 
@@ -39,7 +42,10 @@ class StreamingExecutor:
     ``ignore_head_node`` keeps workers off the cluster's head; ``runtime_env`` is Ray's, for all workers.
 
     ``config`` holds the settings users know (``logging_interval``, ``ignore_failures``, ``execution_mode``,
-    ``cpu_allocation_percentage``, ``autoscale_interval_s``). ``memory_budget`` bounds the bytes between stages
+    ``cpu_allocation_percentage``, ``autoscale_interval_s``), and how long a run waits for a worker: for its place on a
+    Ray cluster (``place_timeout_s``), until it is ready (``start_timeout_s``), and for a word from it while it works
+    (``stall_timeout_s``; a task of a worker that is alive may take longer). ``memory_budget`` bounds the bytes between
+    stages
     ("4GiB"; default: a share of what is free). ``cpus``, ``gpus``, ``gpu_memory_gb`` are claimed instead of looked up.
     With ``ignore_failures`` a run goes on past rows that cannot be processed, up to ``max_failed`` of them (a count,
     or a share of all rows). How fast each stage was is kept in the user's cache folder, so that the next run begins
@@ -83,6 +89,9 @@ class StreamingExecutor:
             batch_mode=self._config["execution_mode"] == "batch",
             autoscale_interval_s=float(self._config["autoscale_interval_s"]),
             logging_interval_s=float(self._config["logging_interval"]),
+            place_timeout_s=float(self._config["place_timeout_s"]),
+            start_timeout_s=float(self._config["start_timeout_s"]),
+            stall_timeout_s=float(self._config["stall_timeout_s"]),
             show_progress=show_progress,
             profile=profile,
         )
@@ -196,6 +205,9 @@ def _checked(config: dict[str, Any]) -> dict[str, Any]:
                 f"StreamingExecutor: unknown setting '{key}'; it has {', '.join(_DEFAULTS)}."
                 f"{suggestion(key, _DEFAULTS)}"
             )
+    for key in ("place_timeout_s", "start_timeout_s", "stall_timeout_s"):
+        if not float(config.get(key, _DEFAULTS[key])) > 0:
+            raise ValueError(f"StreamingExecutor: {key}={config[key]!r}; it has to be more than 0 seconds.")
     mode = config.get("execution_mode", "streaming")
     if mode not in ("streaming", "batch"):
         raise ValueError(f"StreamingExecutor: execution_mode={mode!r}; it is 'streaming' or 'batch'.")

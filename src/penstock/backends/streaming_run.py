@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,10 @@ class Terms:
     batch_mode: bool
     autoscale_interval_s: float
     logging_interval_s: float
+    # How long a worker may wait for its place, and then until it is ready; and how long nothing may be heard of it.
+    place_timeout_s: float
+    start_timeout_s: float
+    stall_timeout_s: float
     show_progress: bool
     # Whether to begin with the speeds of earlier runs, and to keep those of this one.
     profile: bool
@@ -61,6 +65,11 @@ class StreamingRun:
             max_attempts=terms.max_attempts,
             batch_mode=terms.batch_mode,
             round_trip_s=venue.round_trip_s,
+            place_timeout_s=terms.place_timeout_s if venue.has_others else None,
+            start_timeout_s=terms.start_timeout_s,
+            stall_timeout_s=terms.stall_timeout_s,
+            # Whoever wants to know soon gets an answer soon.
+            answer_timeout_s=min(terms.stall_timeout_s, Settings.answer_timeout_s),
         )
         self._speed_keys = keys_of(opened.plan) if terms.profile else []
         known = read_speeds(self._speed_keys) or [None] * len(opened.plan.pools)
@@ -70,6 +79,11 @@ class StreamingRun:
             pool_spec(pool, terms.task_timeout_s, nodes, speed)
             for pool, speed in zip(opened.plan.pools, known, strict=True)
         ]
+        if venue.has_others:
+            specs = [
+                replace(spec, place_timeout_s=terms.start_timeout_s) if venue.installs_for(pool) else spec
+                for spec, pool in zip(specs, opened.plan.pools, strict=True)
+            ]
         self.scheduler = Scheduler(specs, venue.free(opened.plan, self._view.say), settings)
         self._venue = venue
         self._terms = terms

@@ -17,7 +17,7 @@ class Selection(NamedTuple):
 
 
 class StartWorker(NamedTuple):
-    """Start a worker of a pool at a place; answer with WorkerReady or WorkerLost."""
+    """Start a worker of a pool at a place; answer with WorkerPlaced, then with WorkerReady or WorkerLost."""
 
     worker: str
     pool: int
@@ -25,7 +25,7 @@ class StartWorker(NamedTuple):
 
 
 class StopWorker(NamedTuple):
-    """Let an idle worker tear down and end; answer with WorkerGone."""
+    """Let a worker without work end: tear down, or cancel its start if it is not ready. Answer with WorkerGone."""
 
     worker: str
 
@@ -35,6 +35,13 @@ class KillWorker(NamedTuple):
 
     worker: str
     reason: str
+
+
+class AskWorker(NamedTuple):
+    """Find out whether a worker still works on a batch; answer with WorkerAnswered, or not at all if it does not."""
+
+    worker: str
+    batch: int
 
 
 class RunBatch(NamedTuple):
@@ -84,4 +91,4 @@ class DeadLetter(NamedTuple):
     rows: tuple[int, ...] | None = None
 
 
-Action = StartWorker | StopWorker | KillWorker | RunBatch | GrantCredit | DropItems | DeadLetter
+Action = StartWorker | StopWorker | KillWorker | AskWorker | RunBatch | GrantCredit | DropItems | DeadLetter

@@ -11,7 +11,20 @@ from penstock.schedule.state import Run, Worker
 def clock_in(run: Run, worker: Worker) -> None:
     """Note that a worker begins the first of its batches."""
     worker.running_since = run.now
+    note_heard(run, worker)
     _count(run, worker, 1)
+
+
+def note_heard(run: Run, worker: Worker) -> None:
+    """Note that a worker has said something about its batch, or has just been given it."""
+    worker.heard_at = run.now
+    worker.asked_at = None
+    expect_by(run, run.now + run.settings.stall_timeout_s)
+
+
+def expect_by(run: Run, deadline: float) -> None:
+    """Look for workers that have not answered at this time, if not before."""
+    run.next_check = min(run.next_check, deadline)
 
 
 def clock_out(run: Run, worker: Worker) -> None:
@@ -36,6 +49,7 @@ def resume(run: Run, worker: Worker) -> None:
     worker.waits_for_credit = False
     worker.running_since = run.now - worker.worked_before_waiting
     run.pools[worker.pool].waited_at = run.now
+    note_heard(run, worker)
     _count(run, worker, 1)
 
 

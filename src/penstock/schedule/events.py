@@ -16,6 +16,12 @@ class Output(NamedTuple):
     rows: int = 1
 
 
+class WorkerPlaced(NamedTuple):
+    """A worker has the resources of its place, and its process runs; its setup has begun."""
+
+    worker: str
+
+
 class WorkerReady(NamedTuple):
     """A worker has been set up and can take work."""
 
@@ -38,6 +44,13 @@ class WorkerLost(NamedTuple):
     rows: int = 0
     # Whether somebody else may have ended it, so that what it ran need not be to blame.
     from_outside: bool = False
+
+
+class WorkerAnswered(NamedTuple):
+    """A worker that was asked is alive, and works on this batch at the moment; None: on no batch."""
+
+    worker: str
+    batch: int | None
 
 
 class CreditWanted(NamedTuple):
@@ -110,9 +123,11 @@ class StopAsked(NamedTuple):
 
 
 Event = (
-    WorkerReady
+    WorkerPlaced
+    | WorkerReady
     | WorkerGone
     | WorkerLost
+    | WorkerAnswered
     | CreditWanted
     | Emitted
     | BatchDone

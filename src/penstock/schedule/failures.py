@@ -38,7 +38,7 @@ def worker_gone(run: Run, worker_id: str) -> None:
     """Note that a worker has ended as it was told to."""
     worker = remove(run, worker_id)
     if worker is not None:
-        _requeue(run, worker.batches)
+        requeue(run, worker.batches)
 
 
 def worker_lost(run: Run, worker_id: str, death: Death) -> None:
@@ -48,14 +48,21 @@ def worker_lost(run: Run, worker_id: str, death: Death) -> None:
         return
     running = worker.batches.popleft() if worker.batches else None
     run.pools[worker.pool].has_lost_workers |= running is not None
-    to_blame = blame_node(run, worker, running, from_outside=death.from_outside)
-    if not worker.is_up and worker.status is Status.STARTING and not to_blame:
-        _setup_failed(run, worker, death)
-    _requeue(run, worker.batches)
+    if worker.status is Status.STARTING:
+        start_failed(run, worker, death)
+    else:
+        blame_node(run, worker, running, from_outside=death.from_outside)
+    requeue(run, worker.batches)
     if running is not None:
         _attempt_failed(run, running, death)
     if worker.is_staff:
         run.ask_for_plan(f"a worker of '{run.pools[worker.pool].spec.name}' was lost")
+
+
+def start_failed(run: Run, worker: Worker, death: Death) -> None:
+    """Note that a worker has not become ready: its machine is to blame, or its pool cannot be set up."""
+    if not blame_node(run, worker, None, from_outside=death.from_outside):
+        _setup_failed(run, worker, death)
 
 
 def node_lost(run: Run, name: str) -> None:
@@ -63,7 +70,7 @@ def node_lost(run: Run, name: str) -> None:
     run.nodes.remove(name)
     for worker in [worker for worker in run.workers.values() if worker.placement.node == name]:
         remove(run, worker.id)
-        _requeue(run, worker.batches)
+        requeue(run, worker.batches)
     run.ask_for_plan(f"node '{name}' was lost")
 
 
@@ -109,7 +116,7 @@ def kill_overdue(run: Run) -> None:
         reason = f"took longer than task_timeout_s={run.pools[worker.pool].spec.timeout_s:g}"
         batches = kill(run, worker, reason)
         running = batches.popleft()
-        _requeue(run, batches)
+        requeue(run, batches)
         _attempt_failed(run, running, Death(reason))
         run.ask_for_plan(f"a worker of '{run.pools[worker.pool].spec.name}' was killed: it {reason}")
 
@@ -198,8 +205,8 @@ def _condemn(run: Run, batch: Batch, error: str) -> None:
     close(run, batch)
 
 
-def _requeue(run: Run, batches: deque[Batch]) -> None:
-    """Put batches back that nobody is to blame for, where they were."""
+def requeue(run: Run, batches: deque[Batch]) -> None:
+    """Put batches back that are not to blame, where they were."""
     for batch in reversed(batches):
         give_credit_back(run, batch)
         run.pools[batch.pool].retries.appendleft(batch)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.schedule.actions import DropItems
+from penstock.schedule.clock import note_heard
 from penstock.schedule.credit import Charge
 from penstock.schedule.events import Output
 from penstock.schedule.regeneration import goes_again, regain
@@ -43,6 +44,7 @@ def take_outputs(run: Run, worker_id: str, batch_id: int, outputs: Sequence[Outp
         _refuse(run, worker_id, outputs)
         return
     pool = run.pools[batch.pool]
+    note_heard(run, run.workers[worker_id])
     node = run.workers[worker_id].placement.node
     frontiers = [frontier for index, frontier in run.frontiers.items() if batch.pool < index]
     for output in outputs:

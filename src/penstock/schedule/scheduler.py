@@ -1,9 +1,9 @@
 """The scheduler: events in, actions out.
 
 Everything that affects the state of a run comes through ``handle``; this file does not know which backend is on the
-other side. After the events are noted, five things are done in order: kill what hangs, grant credit to workers that
-wait for it, give work to workers that are free, plan again if there is a reason, and let one thing through if nothing
-moves.
+other side. After the events are noted, these things are done in order: kill what hangs, replace what does not answer,
+grant credit to workers that wait for it, give work to workers that are free, plan again if there is a reason, and let
+one thing through if nothing moves.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ from penstock.schedule.events import (
     Output,
     StopAsked,
     Tick,
+    WorkerAnswered,
     WorkerGone,
     WorkerLost,
+    WorkerPlaced,
     WorkerReady,
 )
 from penstock.schedule.failures import (
@@ -54,16 +56,25 @@ from penstock.schedule.items import (
     running_batch,
     take_outputs,
 )
+from penstock.schedule.liveness import check_answers, note_activity, note_answer, stalled_at
 from penstock.schedule.nodes import Nodes
 from penstock.schedule.quarantine import note_success
 from penstock.schedule.regeneration import lose_items
 from penstock.schedule.staffing import PlanRecord, Staffing
 from penstock.schedule.state import Item, Pool, PoolSpec, Run, Settings
-from penstock.schedule.workforce import drain, end_batch, note_ready, recycle_if_due, shut_down, start_missing
+from penstock.schedule.workforce import (
+    drain,
+    end_batch,
+    note_placed,
+    note_ready,
+    recycle_if_due,
+    shut_down,
+    start_missing,
+)
 
 # Where pools take turns, who gets one has work for so many times its start-up time.
 _TURN_IN_START_UPS = 4.0
-_MOVES = (WorkerReady, Emitted, BatchDone, BatchFailed)
+_WORK = (Emitted, BatchDone, BatchFailed)
 
 
 class Scheduler(Run):
@@ -85,7 +96,7 @@ class Scheduler(Run):
 
     def begin(self, now: float, outputs: Sequence[Output]) -> list[Action]:
         """Put the first items into the queue of the first pool."""
-        self.now = self.moved_at = now
+        self.now = self.moved_at = self.worked_at = self.active_at = now
         self.begins_with_root = any(len(output.order) == 1 for output in outputs)
         self.ask_for_plan("start")
         for output in outputs:
@@ -98,7 +109,9 @@ class Scheduler(Run):
         self.now = max(now, self.now)
         for event in events:
             self._note(event)
-            if isinstance(event, _MOVES):
+            if isinstance(event, _WORK):
+                self.moved_at = self.worked_at = self.now
+            elif isinstance(event, WorkerReady):
                 self.moved_at = self.now
         return self._settle()
 
@@ -113,20 +126,23 @@ class Scheduler(Run):
         return self.staffing.records
 
     def wake_at(self) -> float:
-        """Return when to call again if nothing happens before: for a plan that is due, or a task that may hang."""
+        """Return when to call again if nothing happens before: for a plan, or for something that is not heard of."""
         due_at = inf if self.shutting_down else self.staffing.due_at
-        return min(due_at, next_deadline(self))
+        stalled = stalled_at(self)
+        return min(due_at, next_deadline(self), self.next_check, stalled if stalled > self.now else inf)
 
     def _note(self, event: Event) -> None:
         match event:
+            case WorkerPlaced(worker_id):
+                note_placed(self, worker_id)
+            case WorkerAnswered(worker_id, batch_id):
+                note_answer(self, worker_id, batch_id)
             case WorkerReady(worker_id):
                 note_ready(self, worker_id)
             case WorkerGone(worker_id):
                 worker_gone(self, worker_id)
             case WorkerLost(worker_id, reason, step, rows, from_outside):
                 worker_lost(self, worker_id, Death(reason, step, rows, from_outside))
-                for name in self.quarantined:
-                    self.staffing.remove_node(name)
             case CreditWanted(worker_id, batch_id, size):
                 note_want(self, worker_id, batch_id, size)
             case Emitted(worker_id, batch_id, outputs):
@@ -179,12 +195,14 @@ class Scheduler(Run):
 
     def _settle(self) -> list[Action]:
         kill_overdue(self)
+        check_answers(self)
         if not self.items or self.fatal is not None:
             shut_down(self)
         if self.fatal is None:
             grant_credit(self)
             dispatch(self)
             self._staff()
+        note_activity(self)
         actions, self.actions = self.actions, []
         return actions
 
@@ -198,6 +216,9 @@ class Scheduler(Run):
             self.staffing.ask(self.now, self.reason_to_plan)
             self.reason_to_plan = None
         if self.now >= self.staffing.due_at:
+            for name in self.quarantined:
+                self.staffing.remove_node(name)
+            self.staffing.withhold([(self.pools[pool].spec.need, place) for _, pool, place in self.withheld])
             move = self.staffing.decide(self.now, self.nodes, self._is_runnable)
             for worker in (*move.leaving, *move.moved):
                 drain(self, worker)

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from penstock.core.cluster import Cluster, Node
+from penstock.core.resources import Resources
 from penstock.schedule.allocate import Allocation, Demand, allocate
 from penstock.schedule.credit import Credits
 from penstock.schedule.demands import demands_of, remaining_items
 from penstock.schedule.moves import Move, find_move
-from penstock.schedule.nodes import Nodes
-from penstock.schedule.pack import Space
+from penstock.schedule.nodes import Nodes, Placement
 from penstock.schedule.state import Pool, Settings
 
 # Whether a pool would find something to do; and for which there is credit, if that is asked.
@@ -52,7 +52,8 @@ class Staffing:
         self.due_at = inf
         self._pools = pools
         self._cluster = cluster
-        self._empty = Space.of(cluster)
+        self._withheld: Sequence[tuple[Resources, Placement]] = ()
+        self._count_space()
         self._settings = settings
         self._budget = budget
         self._reason = ""
@@ -73,12 +74,20 @@ class Staffing:
     def add_node(self, node: Node) -> None:
         """Take a machine in."""
         self._cluster = Cluster((*self._cluster.nodes, node))
-        self._empty = Space.of(self._cluster)
+        self._count_space()
 
     def remove_node(self, name: str) -> None:
         """Leave a machine out."""
+        if all(node.name != name for node in self._cluster.nodes):
+            return
         self._cluster = Cluster(tuple(node for node in self._cluster.nodes if node.name != name))
-        self._empty = Space.of(self._cluster)
+        self._count_space()
+
+    def withhold(self, places: Sequence[tuple[Resources, Placement]]) -> None:
+        """Plan without places that others have taken."""
+        if places != self._withheld:
+            self._withheld = places
+            self._count_space()
 
     def remaining(self) -> list[float]:
         """Return how many items are still to come through each pool, as far as anybody can tell."""
@@ -108,6 +117,12 @@ class Staffing:
         self._interval = _SHORTEST_INTERVAL_S if applied else min(2 * self._interval, longest)
         self.due_at = now + self._interval
         return move
+
+    def _count_space(self) -> None:
+        nodes = Nodes(self._cluster)
+        for need, placement in self._withheld:
+            nodes.take(need, placement)
+        self._empty = nodes.space()
 
     def _demands(self, now: float, *, insist: bool = True) -> list[Demand]:
         elapsed = now - self._began_at

@@ -48,6 +48,8 @@ class PoolSpec:
     expected_fan_out: float | None = None
     expected_output_bytes: float | None = None
     expected_start_up_s: float | None = None
+    # How long a worker may wait for its place; None: as the settings of the run say.
+    place_timeout_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,15 @@ class Settings:
     round_trip_s: float = 0.0005
     # Every pool waits for the one before it to end.
     batch_mode: bool = False
+    # How long a worker may wait for the resources of its place, which others may have taken; None: workers have them at
+    # once. And how long it may take after that until it is ready.
+    place_timeout_s: float | None = None
+    start_timeout_s: float = 3600.0
+    # After that long without a word a worker is asked whether it still works; a run in which no worker works ends.
+    stall_timeout_s: float = 600.0
+    # How long an answer to that may take, and how long a worker may take to stop, or to end when it was killed.
+    answer_timeout_s: float = 60.0
+    stop_timeout_s: float = 30.0
 
 
 class Status(Enum):
@@ -68,7 +79,7 @@ class Status(Enum):
 
     STARTING = "starting"
     READY = "ready"
-    # It ends after what it was given, or, if it still starts, as soon as it is up.
+    # It ends after what it was given.
     DRAINING = "draining"
     STOPPING = "stopping"
 
@@ -82,6 +93,8 @@ class Worker:
     placement: Placement
     started_at: float
     status: Status = Status.STARTING
+    # When it had the resources of its place; None: it still waits for them.
+    placed_at: float | None = None
     # Whether it has ever been ready.
     is_up: bool = False
     ready_at: float = 0.0
@@ -91,6 +104,14 @@ class Worker:
     running_since: float = 0.0
     worked_before_waiting: float = 0.0
     waits_for_credit: bool = False
+    # When it last said something about the running batch, and when it was asked about it after that, if it was.
+    heard_at: float = 0.0
+    asked_at: float | None = None
+    # Since when it is to end, and whether it was killed for that.
+    stopping_since: float = 0.0
+    is_killed: bool = False
+    # Whether its place turned out to be taken by others.
+    place_is_taken: bool = False
     # How many batches it was seen to hold when it was put in its place among the others, if it is there.
     filed_under: int | None = None
     # The worker that goes when this one is ready.
@@ -150,6 +171,8 @@ class Batch:
     fruitless_searches: int = 0
     # How often its worker was ended by something that need not have been the batch.
     unexplained_deaths: int = 0
+    # How often its worker did not answer when it was asked about the batch.
+    unanswered: int = 0
     # How many rows it had at a step of its chain when it first failed there.
     rows_at: dict[int, int] = field(default_factory=dict)
     # Whether it is done; it is opened again when something it made was lost.
@@ -218,6 +241,8 @@ class Pool:
     # When a worker of it last waited for room to store what it has made.
     waited_at: float = -inf
     setup_failures: int = 0
+    # How often a worker did not get its place in time.
+    unplaced: int = 0
     # How often a worker came through what it was given, and how often it was ended by who knows whom.
     survived: int = 0
     unexplained_deaths: int = 0
@@ -260,7 +285,7 @@ class Pool:
     def least_busy(self) -> list[Worker]:
         """Return the workers that may be let go, those first that would be missed least.
 
-        One that still starts goes last: its place is not free before it is up, and all its start-up would be wasted.
+        One that still starts goes last: all its start-up would be wasted.
         """
         staff = [worker for worker in self.workers.values() if worker.is_staff]
         return sorted(staff, key=lambda worker: (not worker.is_up, len(worker.batches), -worker.started_at, worker.id))
@@ -286,8 +311,16 @@ class Run:
     # For each pool, the nearest one behind it that takes its items in order.
     next_ordered: list[int | None]
     now: float = 0.0
-    # When work last went on: a worker came up, an output was stored, a batch ended.
+    # When work last went on: a worker came up, an output was stored, a batch ended. And the same without the first.
     moved_at: float = 0.0
+    worked_at: float = 0.0
+    # Whether a worker works, is being set up for work that is there, or is torn down after work; and when one last was.
+    is_active: bool = False
+    active_at: float = 0.0
+    # When to look next for workers that have not answered in time.
+    next_check: float = inf
+    # Places that others have taken: until when they are left alone, the pool that wanted them, the place.
+    withheld: list[tuple[float, int, Placement]] = field(default_factory=list)
     actions: list[Action] = field(default_factory=list)
     workers: dict[str, Worker] = field(default_factory=dict)
     items: dict[str, Item] = field(default_factory=dict)

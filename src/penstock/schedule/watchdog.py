@@ -26,6 +26,31 @@ def why_nothing_moves(run: Run) -> dict[str, str]:
     return {pool.spec.name: _why(run, pool) for pool in run.pools if pool.items or pool.starting}
 
 
+def state_of(run: Run) -> str:
+    """Return the reasons of all pools, one line each, for an error that ends the run.
+
+    >>> from penstock.core.cluster import Cluster, Node
+    >>> from penstock.schedule.events import Output
+    >>> from penstock.schedule.scheduler import Scheduler
+    >>> from penstock.schedule.state import PoolSpec, Settings
+    >>> scheduler = Scheduler([PoolSpec("read")], Cluster((Node("here", 2, 8),)), Settings(memory_budget=1000))
+    >>> actions = scheduler.begin(0.0, [Output("0", (0,), 0)])
+    >>> print(state_of(scheduler))
+      read: 1 item to do, 1 worker; a worker starting for 0 s
+    """
+    reasons = why_nothing_moves(run)
+    return "\n".join(
+        f"  {pool.spec.name}: {_count(pool.items, 'item')} to do, {_count(len(pool.workers), 'worker')}; "
+        f"{reasons[pool.spec.name]}"
+        for pool in run.pools
+        if pool.spec.name in reasons
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def _why(run: Run, pool: Pool) -> str:
     running = [worker for worker in pool.workers.values() if worker.batches and not worker.waits_for_credit]
     reasons = [
@@ -54,8 +79,11 @@ def _holder(run: Run) -> str:
 
 
 def _starting(run: Run, pool: Pool) -> str:
-    first = min(worker.started_at for worker in pool.workers.values() if not worker.is_up)
-    return f"{'a worker' if pool.starting == 1 else f'{pool.starting} workers'} starting for {run.now - first:.0f} s"
+    starting = [worker for worker in pool.workers.values() if worker.status is Status.STARTING]
+    first = min(starting, key=lambda worker: worker.started_at)
+    what = "starting" if first.placed_at is not None else f"waiting for a place on node '{first.placement.node}'"
+    who = "a worker" if pool.starting == 1 else f"{pool.starting} workers"
+    return f"{who} {what} for {run.now - first.started_at:.0f} s"
 
 
 def _idle(run: Run, pool: Pool) -> str:
@@ -82,6 +110,8 @@ def _no_worker(run: Run, pool: Pool) -> str:
     if rooms:
         return "no worker yet; there is room for one"
     waits = f"; {len(leaving)} on their way out" if leaving else ""
+    if taken := sorted({placement.node for _, _, placement in run.withheld}):
+        waits += f"; others have taken its place on {', '.join(taken)}, seen {_count(pool.unplaced, 'time')}"
     return f"no worker fits: needs {need}, {_nearest(run, need)}{waits}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from penstock.schedule.actions import KillWorker, StartWorker, StopWorker
-from penstock.schedule.clock import clock_in, clock_out
+from penstock.schedule.clock import clock_in, clock_out, expect_by
 from penstock.schedule.nodes import Placement
 from penstock.schedule.state import Batch, Pool, Run, Status, Worker
 
@@ -30,6 +30,9 @@ def start_missing(run: Run) -> None:
 def _start(run: Run, pool: Pool, placement: Placement) -> Worker:
     run.worker_count += 1
     worker = Worker(f"w{run.worker_count}", pool.index, placement, run.now)
+    timeout = place_timeout(run, pool)
+    worker.placed_at = run.now if timeout is None else None
+    expect_by(run, run.now + (run.settings.start_timeout_s if timeout is None else timeout))
     run.workers[worker.id] = pool.workers[worker.id] = worker
     run.pool_of[worker.id] = pool.index
     run.in_transition += 1
@@ -39,10 +42,24 @@ def _start(run: Run, pool: Pool, placement: Placement) -> Worker:
     return worker
 
 
-def note_ready(run: Run, worker_id: str) -> None:
-    """Take a worker in that has been set up."""
+def place_timeout(run: Run, pool: Pool) -> float | None:
+    """Return how long a worker of a pool may wait for its place; None: it has it at once."""
+    settings = run.settings
+    return settings.place_timeout_s if pool.spec.place_timeout_s is None else pool.spec.place_timeout_s
+
+
+def note_placed(run: Run, worker_id: str) -> None:
+    """Note that a worker has its place, and is being set up."""
     worker = run.workers.get(worker_id)
-    if worker is None or worker.is_up:
+    if worker is not None and worker.placed_at is None:
+        worker.placed_at = run.now
+        expect_by(run, run.now + run.settings.start_timeout_s)
+
+
+def note_ready(run: Run, worker_id: str) -> None:
+    """Take a worker in that has been set up; one that is to end by now is not taken in."""
+    worker = run.workers.get(worker_id)
+    if worker is None or worker.status is not Status.STARTING:
         return
     pool = run.pools[worker.pool]
     worker.is_up = True
@@ -51,11 +68,8 @@ def note_ready(run: Run, worker_id: str) -> None:
     pool.starting -= 1
     pool.estimate.started(run.now - worker.started_at)
     pool.setup_failures = 0
-    if worker.status is Status.DRAINING:
-        stop(run, worker)
-    elif worker.status is Status.STARTING:
-        worker.status = Status.READY
-        file_by_load(pool, worker)
+    worker.status = Status.READY
+    file_by_load(pool, worker)
     predecessor = run.workers.get(worker.replaces or "")
     if predecessor is not None:
         drain(run, predecessor)
@@ -69,41 +83,63 @@ def remove(run: Run, worker_id: str) -> Worker | None:
     pool = run.pools[worker.pool]
     del pool.workers[worker_id]
     pool.staffed -= worker.is_staff
-    pool.starting -= not worker.is_up
-    run.in_transition -= not worker.is_up or worker.status is Status.STOPPING
+    pool.starting -= worker.status is Status.STARTING
+    run.in_transition -= worker.status in (Status.STARTING, Status.STOPPING)
     if worker.batches:
         clock_out(run, worker)
     _take_off_file(pool, worker)
-    run.nodes.release(pool.spec.need, worker.placement)
-    run.freed[worker.placement.node] = None
+    if worker.place_is_taken:
+        withhold(run, worker)
+    else:
+        run.nodes.release(pool.spec.need, worker.placement)
+        run.freed[worker.placement.node] = None
     if (predecessor := run.workers.get(worker.replaces or "")) is not None:
         predecessor.is_replaced = False
     return worker
 
 
 def drain(run: Run, worker: Worker) -> None:
-    """Let a worker end when it has done what it was given."""
-    if worker.status is Status.READY and not worker.batches:
+    """Let a worker end when it has done what it was given; one that is not ready yet need not become so."""
+    if worker.is_staff and not worker.batches:
         stop(run, worker)
     elif worker.is_staff:
         _leave_staff(run, worker, Status.DRAINING)
 
 
 def stop(run: Run, worker: Worker) -> None:
-    """Stop a worker that has nothing to do."""
-    _leave_staff(run, worker, Status.STOPPING)
-    run.in_transition += 1
+    """Stop a worker that has nothing to do, or cancel its start."""
+    _begin_to_stop(run, worker)
     run.actions.append(StopWorker(worker.id))
 
 
 def kill(run: Run, worker: Worker, reason: str) -> deque[Batch]:
-    """End a worker in the middle of its work, and return what it was given."""
-    clock_out(run, worker)
+    """End a worker in the middle of what it does, and return what it was given."""
+    if worker.batches:
+        clock_out(run, worker)
     batches, worker.batches = worker.batches, deque()
-    _leave_staff(run, worker, Status.STOPPING)
-    run.in_transition += 1
+    _begin_to_stop(run, worker)
+    worker.is_killed = True
     run.actions.append(KillWorker(worker.id, reason))
     return batches
+
+
+def withhold(run: Run, worker: Worker) -> None:
+    """Leave a place alone for a while that others have taken; nothing tells when they leave it."""
+    until = run.now + (place_timeout(run, run.pools[worker.pool]) or 0.0)
+    run.withheld.append((until, worker.pool, worker.placement))
+    expect_by(run, until)
+
+
+def return_withheld(run: Run) -> None:
+    """Try places again that were left alone long enough."""
+    due = [entry for entry in run.withheld if entry[0] <= run.now]
+    if not due:
+        return
+    run.withheld = [entry for entry in run.withheld if entry[0] > run.now]
+    for _, index, placement in due:
+        run.nodes.release(run.pools[index].spec.need, placement)
+        run.freed[placement.node] = None
+    run.ask_for_plan(f"node '{due[0][2].node}' may have room again")
 
 
 def end_batch(run: Run, worker: Worker) -> None:
@@ -163,6 +199,14 @@ def _has_served(run: Run, worker: Worker) -> bool:
     too_used = spec.max_tasks_per_worker is not None and worker.tasks_done >= spec.max_tasks_per_worker
     growth = worker.resident_bytes - worker.first_resident_bytes
     return too_old or too_used or (spec.max_resident_growth is not None and growth >= spec.max_resident_growth)
+
+
+def _begin_to_stop(run: Run, worker: Worker) -> None:
+    run.pools[worker.pool].starting -= worker.status is Status.STARTING
+    run.in_transition += worker.status not in (Status.STARTING, Status.STOPPING)
+    worker.stopping_since = run.now
+    expect_by(run, run.now + run.settings.stop_timeout_s)
+    _leave_staff(run, worker, Status.STOPPING)
 
 
 def _leave_staff(run: Run, worker: Worker, status: Status) -> None:

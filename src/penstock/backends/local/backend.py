@@ -13,6 +13,8 @@ from multiprocessing.connection import wait as wait_for
 from pathlib import Path
 from typing import Any, cast
 
+import psutil
+
 from penstock.backends.chain import ChainOrders
 from penstock.backends.local.folders import RunFolders
 from penstock.backends.local.fork_server import fork_server, start
@@ -34,18 +36,20 @@ from penstock.backends.local.process import WorkerOrders, worker_main
 from penstock.backends.local.spares import Spare, Spares
 from penstock.backends.local.worker_process import LocalWorker, resident_bytes
 from penstock.backends.reception import Reception
+from penstock.backends.reports import Done, Gives
 from penstock.backends.travelling import pickled_chain, preludes
 from penstock.core.cluster import Cluster
 from penstock.core.task import Task
 from penstock.ledger.keeping import KeptLedger
 from penstock.plan.plan import Plan
 from penstock.runtime.books import Books
-from penstock.runtime.crumb import crumb_path, take_crumb
+from penstock.runtime.crumb import batch_of, crumb_path, take_crumb
 from penstock.runtime.machine import GB
 from penstock.runtime.selection import rows_of
 from penstock.runtime.transport import Stored, dump_task, store
 from penstock.schedule.actions import (
     Action,
+    AskWorker,
     DeadLetter,
     DropItems,
     GrantCredit,
@@ -54,11 +58,12 @@ from penstock.schedule.actions import (
     StartWorker,
     StopWorker,
 )
-from penstock.schedule.events import Event, StopAsked, WorkerGone, WorkerLost, WorkerReady
+from penstock.schedule.events import Event, StopAsked, WorkerAnswered, WorkerGone, WorkerLost, WorkerReady
 from penstock.storage.atomic import explain_write
 
 _LOOK_AT_MEMORY_EVERY_S = 0.5
-_STOP_PATIENCE_S = 30.0
+# The system ends a process that was killed at once, unless that waits for a device that does not answer.
+_END_PATIENCE_S = 10.0
 # A worker that was told to leave has torn down in about a millisecond.
 _LEAVING_S = 0.005
 
@@ -112,13 +117,14 @@ class LocalBackend:
                 self._start(action)
             case StopWorker(worker_id):
                 if (worker := self._workers.get(worker_id)) is not None:
-                    worker.ending = True
-                    worker.stop_by = self.now() + _STOP_PATIENCE_S
-                    self._send(worker, Stop(stay=self._may_stay[worker.pool]))
+                    self._stop(worker)
             case KillWorker(worker_id, reason):
                 if (worker := self._workers.get(worker_id)) is not None:
-                    worker.ending, worker.kill_reason = True, reason
+                    worker.ending, worker.is_dismissed, worker.kill_reason = True, True, reason
                     worker.process.kill()
+            case AskWorker(worker_id):
+                if (worker := self._workers.get(worker_id)) is not None:
+                    self._noted.append(WorkerAnswered(worker_id, self._batch_of(worker)))
             case RunBatch():
                 self._run(action)
             case GrantCredit():
@@ -137,8 +143,8 @@ class LocalBackend:
             return [StopAsked()]
         events, self._noted = self._noted, []
         timeout = 0.0 if events else max(0.0, min(until, self._next_look) - self.now())
-        for key, _ in self._selector.select(timeout):
-            events += key.data()
+        for key, mask in self._selector.select(timeout):
+            events += key.data(mask)
         if self.now() >= self._next_look:
             events += self._look_at_workers()
         return events
@@ -161,7 +167,7 @@ class LocalBackend:
     def wake_on(self, descriptor: int) -> None:
         """End a wait when something arrives at this descriptor, such as a signal."""
 
-        def nothing() -> list[Event]:
+        def nothing(_mask: int) -> list[Event]:
             os.read(descriptor, 64)
             return []
 
@@ -171,8 +177,9 @@ class LocalBackend:
         """End everything that is still there, and leave nothing behind."""
         for worker in self._workers.values():
             worker.process.kill()
+        deadline = self.now() + _END_PATIENCE_S
         for worker in list(self._workers.values()):
-            worker.process.join(timeout=10)
+            worker.process.join(timeout=max(0.0, deadline - self.now()))
             worker.line.close()
         self._workers.clear()
         self._spares.let_go()
@@ -219,12 +226,28 @@ class LocalBackend:
             self.folders.guard(self._context)
             theirs.close()
             line, served = Line(ours), frozenset()
+            line.never_wait()
         worker = LocalWorker(action.worker, action.pool, process, line, chain.threads, served=served | {action.pool})
+        self._workers[worker.id] = worker
+        self._selector.register(worker.line, selectors.EVENT_READ, lambda mask: self._reached(worker, mask))
+        self._selector.register(process.sentinel, selectors.EVENT_READ, lambda _mask: self._ended(worker))
         if spare is not None:
             self._send(worker, Begin(orders))
-        self._workers[worker.id] = worker
-        self._selector.register(worker.line, selectors.EVENT_READ, lambda: self._read(worker))
-        self._selector.register(process.sentinel, selectors.EVENT_READ, lambda: self._ended(worker))
+
+    def _stop(self, worker: LocalWorker) -> None:
+        """Let a worker tear down; of one that is not ready yet, only a process that can be used again is waited for."""
+        worker.ending = True
+        if worker.is_up or self._may_stay[worker.pool]:
+            self._send(worker, Stop(stay=self._may_stay[worker.pool]))
+        else:
+            worker.process.kill()
+
+    def _batch_of(self, worker: LocalWorker) -> int | None:
+        try:
+            process = psutil.Process(worker.process.pid)
+        except psutil.Error:
+            return None
+        return batch_of(crumb_path(self.folders.memory, worker.id), process)
 
     def _spare_for(self, pool: int, threads: int) -> Spare | None:
         """Return a process that waits for orders, or will in a moment: to fork another takes longer."""
@@ -240,8 +263,26 @@ class LocalBackend:
         return spare
 
     def _send(self, worker: LocalWorker, message: ToWorker) -> None:
+        """Send a message, without waiting: a worker that is busy, or does not answer, may not take all of it yet."""
         with suppress(BrokenPipeError, ConnectionResetError):  # it has died; its sentinel says so presently
-            worker.line.send(message)
+            is_sent = worker.line.post(message)
+            if not is_sent and not worker.hung_up:
+                self._listen(worker, selectors.EVENT_READ | selectors.EVENT_WRITE)
+
+    def _reached(self, worker: LocalWorker, mask: int) -> list[Event]:
+        """Go on sending, or take in what a worker has said, whichever is possible."""
+        if mask & selectors.EVENT_WRITE and worker.id in self._workers:
+            is_sent = True
+            with suppress(BrokenPipeError, ConnectionResetError):
+                is_sent = worker.line.post_rest()
+            if is_sent:
+                self._listen(worker, selectors.EVENT_READ)
+        return self._read(worker) if mask & selectors.EVENT_READ else []
+
+    def _listen(self, worker: LocalWorker, mask: int) -> None:
+        key = self._selector.get_key(worker.line)
+        if key.events != mask:
+            self._selector.modify(worker.line, mask, key.data)
 
     def _read(self, worker: LocalWorker) -> list[Event]:
         """Take in what a worker has said."""
@@ -259,12 +300,17 @@ class LocalBackend:
     def _translate(self, worker: LocalWorker, message: FromWorker) -> list[Event]:
         match message:
             case Ready():
+                worker.is_up = True
                 return [WorkerReady(worker.id)]
             case SetupFailed(reason):
                 worker.kill_reason = reason
                 return []
             case Free():
                 return self._freed(worker)
+            case report if worker.is_dismissed:
+                for stored in report.outputs if isinstance(report, Gives | Done) else ():
+                    stored.remove()
+                return []
             case report:
                 return self._reception.take(worker, report)
 
@@ -288,7 +334,7 @@ class LocalBackend:
             return events  # it had torn down, and died since
         if not worker.hung_up:
             self._selector.unregister(worker.line)
-        worker.process.join()
+        worker.process.join(timeout=_END_PATIENCE_S)
         del self._workers[worker.id]
         self._selector.unregister(worker.process.sentinel)
         worker.line.close()
@@ -299,7 +345,7 @@ class LocalBackend:
         return [*events, WorkerLost(worker.id, reason, step, rows, from_outside)]
 
     def _look_at_workers(self) -> list[Event]:
-        """Kill workers that use more memory than their stages declared, or do not stop."""
+        """Kill workers that use more memory than their stages declared."""
         self._next_look = self.now() + _LOOK_AT_MEMORY_EVERY_S
         self._spares.let_go(self.now())
         resident = sum(resident_bytes(pid) for pid in self._spares.pids)
@@ -309,8 +355,6 @@ class LocalBackend:
             limit = self._limits[worker.pool]
             if limit is not None and used > limit * GB and not worker.kill_reason:
                 worker.kill_reason = f"used {used / GB:.2f} GB of memory, more than its memory_gb={limit:g}"
-                worker.process.kill()
-            elif self.now() > worker.stop_by:
                 worker.process.kill()
         self.peak_resident = max(self.peak_resident, resident)
         return []

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +20,8 @@ from penstock.errors import ClusterError
 # So many may die before it is said that none can live here.
 _SERVERS = 5
 _PATIENCE_S = 0.1
+# It has to load what workers need before it answers the first time, on a machine that may be busy.
+_ANSWER_S = 300.0
 
 
 class Loaded(IntEnum):
@@ -49,14 +54,33 @@ def fork_server(loaded: Loaded) -> ForkServerContext:
 def start(process: BaseProcess) -> None:
     """Start a process; if the server dies over it, by another one."""
     for number in range(_SERVERS):
-        with without_main(), suppress(EOFError, ConnectionError):
+        with without_main(), suppress(EOFError, ConnectionError), _deadline():
             process.start()
             return
         time.sleep(_PATIENCE_S * number)  # until it is seen that the old one is dead
     raise ClusterError(
-        f"workers cannot be started: the process that they are forked from died {_SERVERS} times. Is somebody killing "
-        "it, or is there no memory left?"
+        f"workers cannot be started: the process that they are forked from died {_SERVERS} times, or did not answer "
+        f"within {_ANSWER_S:g} s. Is somebody killing it, or is there no memory left?"
     )
+
+
+@contextmanager
+def _deadline() -> Iterator[None]:
+    """End the server if it does not answer in time: whoever waits for its answer is told that it is gone then."""
+    timer = threading.Timer(_ANSWER_S, _end_server)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _end_server() -> None:
+    pid = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
+    with suppress(ProcessLookupError):
+        if pid is not None:
+            os.kill(pid, signal.SIGKILL)
 
 
 @contextmanager

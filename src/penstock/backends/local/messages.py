@@ -73,6 +73,7 @@ class Line:
         self._connection = connection  # kept: its descriptor is closed when it is forgotten
         self._descriptor = connection.fileno()
         self._arrived = bytearray()
+        self._unsent = bytearray()
 
     def fileno(self) -> int:
         """Return the descriptor to wait on."""
@@ -85,9 +86,31 @@ class Line:
         while rest:
             rest = rest[os.write(self._descriptor, rest) :]
 
+    def never_wait(self) -> None:
+        """Have ``post`` and ``receive`` return at once, whatever the other end does."""
+        os.set_blocking(self._descriptor, False)
+
+    def post(self, message: ToWorker | FromWorker) -> bool:
+        """Send as much of a message as the other end takes now; return False if something is left for ``post_rest``."""
+        body = pickle.dumps(message, protocol=5)
+        self._unsent += _LENGTH.pack(len(body)) + body
+        return self.post_rest()
+
+    def post_rest(self) -> bool:
+        """Send more of what is left; return True if that was all."""
+        try:
+            while self._unsent:
+                del self._unsent[: os.write(self._descriptor, self._unsent)]
+        except BlockingIOError:
+            return False
+        return True
+
     def receive(self) -> list[Any]:
         """Wait until something arrives, and return every message that is whole; EOFError when the other end is gone."""
-        arrived = os.read(self._descriptor, _READ_AT_ONCE)
+        try:
+            arrived = os.read(self._descriptor, _READ_AT_ONCE)
+        except BlockingIOError:
+            return []
         if not arrived:
             raise EOFError
         self._arrived += arrived

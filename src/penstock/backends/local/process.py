@@ -33,6 +33,7 @@ from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.core.worker_info import NodeInfo
 from penstock.errors import PenstockError
+from penstock.runtime.crumb import Crumb, crumb_path
 from penstock.runtime.isolation import stops_everybody
 from penstock.runtime.limits import set_thread_variables
 from penstock.runtime.pandas_later import expect_pandas
@@ -88,6 +89,7 @@ class _Process:
         self._failures = 0
         self._stored = 0
         self._resident = ResidentMemory()
+        self._crumb = Crumb(crumb_path(orders.memory_folder, orders.chain.worker))
 
     def live(self) -> WorkerOrders | None:
         """Work until told to stop; return what to do then, if there is something."""
@@ -101,7 +103,9 @@ class _Process:
         self._send(Ready())
         while not isinstance(message := self._next(), Stop):
             if isinstance(message, Run):
+                self._crumb.work_on(message.batch)
                 self._run(worker, message)
+                self._crumb.work_on(None)
         worker.stop()
         if not message.stay:
             return None
@@ -120,7 +124,9 @@ class _Process:
             expect_pandas()
         gpus = orders.environment.get("CUDA_VISIBLE_DEVICES")
         node = NodeInfo("this machine")
-        return set_up_chain(orders.chain, orders.steps, orders.memory_folder, node, gpus, self._keep_failure)
+        return set_up_chain(
+            orders.chain, orders.steps, orders.memory_folder, node, gpus, self._crumb, self._keep_failure
+        )
 
     def _run(self, worker: Worker, order: Run) -> None:
         start = time.perf_counter()

@@ -12,7 +12,7 @@ from penstock.backends.local.backend import LocalBackend
 from penstock.backends.local.folders import shared_memory_free
 from penstock.core.cluster import Cluster
 from penstock.ledger.keeping import KeptLedger
-from penstock.plan.plan import Plan
+from penstock.plan.plan import Plan, Pool
 from penstock.runtime.books import Books
 from penstock.runtime.machine import this_machine
 
@@ -23,6 +23,7 @@ class LocalVenue:
     """Worker processes on this machine."""
 
     round_trip_s = 0.0005
+    has_others = False
 
     def __init__(self, cpus: float | None, gpus: int | None, gpu_memory_gb: float | None, cpu_share: float) -> None:
         self.cluster = this_machine(cpus, gpus, gpu_memory_gb)
@@ -34,6 +35,10 @@ class LocalVenue:
     def free(self, plan: Plan, say: Callable[[str], None]) -> Cluster:
         """Return the machine: whoever else works on it, a run has its cores."""
         return self.cluster
+
+    def installs_for(self, pool: Pool) -> bool:
+        """Install nothing: workers have the environment of this process."""
+        return False
 
     def budget(self, asked: int | None) -> int:
         """Take what was asked for, else a share of the memory that is free, and no more than shared memory holds."""

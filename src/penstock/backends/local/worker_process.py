@@ -25,10 +25,12 @@ class LocalWorker:
     line: Line
     threads: int
     orders: dict[int, RunBatch] = field(default_factory=dict)
+    is_up: bool = False
     ending: bool = False
+    # Whether it was killed because its batches go to others: what it says after that does not count.
+    is_dismissed: bool = False
     hung_up: bool = False
     kill_reason: str = ""
-    stop_by: float = float("inf")
     # Pools its process has served, this one included.
     served: frozenset[int] = frozenset()
 

@@ -20,6 +20,7 @@ from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.core.worker_info import NodeInfo
 from penstock.errors import PenstockError
+from penstock.runtime.crumb import Crumb, crumb_path
 from penstock.runtime.isolation import stops_everybody
 from penstock.runtime.limits import set_thread_variables
 from penstock.runtime.reproduction import how_to_reproduce, pack_failure
@@ -59,6 +60,7 @@ class StageWorker:
             os.environ["CUDA_VISIBLE_DEVICES"] = ""
         self._inbox: deque[tuple[Order, tuple[Payload, ...]]] = deque()
         self._current: Iterator[Report] | None = None
+        self._batch: int | None = None
         self._waits_for_credit = False
         self._credit = 0
         self._spills_next = False
@@ -91,6 +93,7 @@ class StageWorker:
             self._waits_for_credit = False
             self._credit += grant[0]
             self._spills_next = grant[1]
+        self._crumb.work_on(self._batch)
         reports: list[Report] = []
         while not self._waits_for_credit and not self._is_loaded() and len(reports) < _GIVE_AT_MOST:
             report = self._next_report()
@@ -98,6 +101,7 @@ class StageWorker:
                 break
             reports.append(report)
             self._waits_for_credit = isinstance(report, Wants)
+        self._crumb.work_on(None)  # until it is called again: what it has to say is said by returning
         shelf, size, self._shelf, self._shelf_bytes = self._shelf, self._shelf_bytes, [], 0
         failures, self._failures, self._inline_bytes = self._failures, [], 0
         more = not self._waits_for_credit and (self._current is not None or bool(self._inbox))
@@ -116,7 +120,9 @@ class StageWorker:
         folder = Path(orders.node_folder)
         folder.mkdir(parents=True, exist_ok=True)
         gpus = os.environ.get("CUDA_VISIBLE_DEVICES")
-        return set_up_chain(orders.chain, chain, folder, NodeInfo(orders.node_id), gpus, self._keep_failure)
+        self._crumb = Crumb(crumb_path(folder, orders.chain.worker))
+        node = NodeInfo(orders.node_id)
+        return set_up_chain(orders.chain, chain, folder, node, gpus, self._crumb, self._keep_failure)
 
     def _next_report(self) -> Report | None:
         """Work until there is something to say; None: nothing to do."""
@@ -124,11 +130,13 @@ class StageWorker:
             if self._current is None:
                 if not self._inbox:
                     return None
-                self._current = self._run(*self._inbox.popleft())
+                order, payloads = self._inbox.popleft()
+                self._current, self._batch = self._run(order, payloads), order.batch
+                self._crumb.work_on(self._batch)
             report = next(self._current, None)
             if report is not None:
                 return report
-            self._current = None
+            self._current = self._batch = None
 
     def _run(self, order: Order, payloads: tuple[Payload, ...]) -> Iterator[Report]:
         start, waited = time.perf_counter(), 0.0

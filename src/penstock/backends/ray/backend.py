@@ -34,6 +34,7 @@ from penstock.runtime.selection import rows_of
 from penstock.runtime.transport import Stored, dump_task, joined, size_of
 from penstock.schedule.actions import (
     Action,
+    AskWorker,
     DeadLetter,
     DropItems,
     GrantCredit,
@@ -48,14 +49,17 @@ from penstock.schedule.events import (
     NodeAdded,
     NodeLost,
     StopAsked,
+    WorkerAnswered,
     WorkerGone,
     WorkerLost,
+    WorkerPlaced,
     WorkerReady,
 )
 
 _SMALL = 8192
 _LOOK_AT_NODES_EVERY_S = 1.0
-_STOP_PATIENCE_S = 30.0
+# How long a machine may take to say what is left of a worker that died there.
+_LAST_WORDS_S = 30.0
 # Who has not begun by then may never: another job has taken its place.
 _START_PATIENCE_S = 60.0
 
@@ -119,17 +123,18 @@ class RayBackend:
             case _ if (worker := self._workers.get(action.worker)) is not None:
                 self._tell(worker, action)
 
-    def _tell(self, worker: RemoteWorker, action: StopWorker | KillWorker | RunBatch | GrantCredit) -> None:
+    def _tell(self, worker: RemoteWorker, action: StopWorker | KillWorker | AskWorker | RunBatch | GrantCredit) -> None:
         match action:
             case RunBatch():
                 self._calls.order(worker, action)
             case GrantCredit(_, batch, size, spill):
                 self._calls.grant(worker, batch, size, spill=spill)
-            case StopWorker():
+            case AskWorker(_, batch):
+                self._ask(worker, batch)
+            case StopWorker() if worker.is_up:
                 worker.ending = True
-                worker.stop_by = self.now() + _STOP_PATIENCE_S
                 self._ears.listen(worker.actor.stop.remote(), partial(self._stopped, worker))
-            case KillWorker():
+            case StopWorker() | KillWorker():  # an actor that still waits for its place, or is being set up, just ends
                 self._discard(worker)
                 self._ears.tell(WorkerGone(worker.id))
 
@@ -189,9 +194,21 @@ class RayBackend:
     def _introduced(
         self, worker: RemoteWorker, answer: Introduction | None, _error: BaseException | None
     ) -> list[Event]:
-        if answer is not None:
-            worker.pid = answer.pid
-        return []
+        if answer is None:
+            return []  # its setup fails the same way, and that is reported
+        worker.pid = answer.pid
+        return [WorkerPlaced(worker.id)]
+
+    def _ask(self, worker: RemoteWorker, batch: int) -> None:
+        """Have a worker's machine say what it works on: the worker itself would answer only after its batch."""
+        if any(order.batch == batch for order in worker.outbox):  # held back here, until there is room for its outputs
+            self._ears.tell(WorkerAnswered(worker.id, batch))
+        elif worker.calls and worker.pid is not None:
+            answer = worker.node.keeper.batch_of.remote(worker.id, worker.pid)
+            self._ears.listen(answer, partial(self._answered, worker))
+
+    def _answered(self, worker: RemoteWorker, batch: int | None, error: BaseException | None) -> list[Event]:
+        return [WorkerAnswered(worker.id, batch)] if error is None else []
 
     def _is_set_up(self, worker: RemoteWorker, answer: SetUp | None, error: BaseException | None) -> list[Event]:
         if worker.id not in self._workers:
@@ -229,14 +246,16 @@ class RayBackend:
         if not worker.is_dead:
             self._calls.forget(worker)
             answer = worker.node.keeper.last_words.remote(worker.id, worker.pid)
-            self._ears.listen(answer, partial(self._last_words, worker, error))
+            self._ears.listen(answer, partial(self._last_words, worker, error), within_s=_LAST_WORDS_S)
         return []
 
     def _last_words(
-        self, worker: RemoteWorker, death: BaseException | None, words: LastWords | None, _trouble: BaseException | None
+        self, worker: RemoteWorker, death: BaseException | None, words: LastWords | None, trouble: BaseException | None
     ) -> list[Event]:
         if worker.id not in self._workers:
             return []
+        if isinstance(trouble, TimeoutError):
+            words = LastWords(None, 0, None, "")
         if words is None:  # nobody answers for that machine any more: it is gone, with everything on it
             return self._lose_node(worker.node.id)
         del self._workers[worker.id]
@@ -248,11 +267,9 @@ class RayBackend:
     # -- machines ------------------------------------------------------------------------------------------
 
     def _look_at_nodes(self) -> list[Event]:
-        """See which machines have come or gone, what others have given back, and end workers that do not stop."""
+        """See which machines have come or gone, and what others have given back."""
         self._next_look_at_nodes = self.now() + max(_LOOK_AT_NODES_EVERY_S, len(self._nodes.by_name) / 100)
         events: list[Event] = []
-        for worker in [worker for worker in self._workers.values() if self.now() > worker.stop_by]:
-            events += self._stopped(worker, None, None)
         for node_id in self._nodes.changes(
             lambda node_id, answer: self._ears.listen(answer, partial(self._joined, node_id))
         ):

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import ray
-from ray.exceptions import ObjectLostError, RayTaskError
+from ray.exceptions import GetTimeoutError, ObjectLostError, RayTaskError
 
 from penstock.backends.ray.ears import Ears
 from penstock.backends.ray.messages import Order, Reports, Where
-from penstock.backends.ray.payload import HELD_BY_CALLER, InStore, Shelf
+from penstock.backends.ray.payload import FETCH_S, HELD_BY_CALLER, InStore, Shelf
 from penstock.backends.ray.records import Records
 from penstock.backends.ray.remote_worker import Call, RemoteWorker
 from penstock.backends.ray.room import Room
@@ -76,6 +76,8 @@ class Calls:
 
     def forget(self, worker: RemoteWorker) -> None:
         """Tell a worker nothing more, and take back the room kept for it."""
+        if not worker.is_dead:  # calls that no answer will be taken of are not waited for
+            self._on_their_way -= sum(call.outcome is None for call in worker.calls)
         worker.is_dead = True
         self._to_call.pop(worker.id, None)
         self._room.release(worker)
@@ -160,6 +162,8 @@ class Calls:
         self, worker: RemoteWorker, call: Call, answer: Reports | None, error: BaseException | None
     ) -> list[Event]:
         """Take in an answer, and those that came too early, as far as none before them is missing."""
+        if worker.is_dead:
+            return []
         self._on_their_way -= 1
         call.outcome = (answer, error)
         events: list[Event] = []
@@ -181,8 +185,8 @@ class Calls:
         reports = [_placed(report, shelf) for report in answer.reports]
         if shelf.tasks and self._is_last(worker.pool):  # results are fetched at once, and nobody could make them again
             try:
-                ray.get(shelf.reference)
-            except ObjectLostError as lost:
+                ray.get(shelf.reference, timeout=FETCH_S)
+            except (ObjectLostError, GetTimeoutError) as lost:
                 return self._on_failure(worker, lost)
         events: list[Event] = []
         for report in reports:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -28,6 +29,13 @@ _ADDRESS = "RAY_ADDRESS"
 _POLL_S = 0.1
 _STOP_PATIENCE_S = 10.0
 _LINES_SHOWN = 20
+_PORTS = ("ray_port", "ray_dashboard_port", "ray_client_server_port", "ray_metrics_port")
+# Another process may take a port between the moment it is found free and the moment Ray takes it. Then others are
+# tried, at some distance, because several clients that start at the same time would choose the same ones again.
+_ATTEMPTS = 5
+_CLIENT_SERVER_S = 10.0
+_SPREAD = 50
+_PORT_IS_TAKEN = ("ddress already in use", "already running at", "used by other components", "Failed to bind")
 # What ``ray start`` prints when everything is there.
 _STARTED = "Ray runtime started"
 
@@ -36,9 +44,10 @@ _STARTED = "Ray runtime started"
 class RayClient:
     """A Ray head on this machine, for as long as the script needs it; its pipelines run there without being told.
 
-    If ``RAY_ADDRESS`` is set, that cluster is used and left alone. A port that is taken is replaced by the next free
-    one. ``num_cpus`` and ``num_gpus`` left out are all there are. ``enable_object_spilling`` has Ray write objects that
-    do not fit into ``ray_temp_dir``; without it they go where Ray puts them by itself. What Ray prints goes to
+    If ``RAY_ADDRESS`` is set, that cluster is used and left alone. A port that is taken, also one that is taken while
+    Ray starts, is replaced by another one outside of 10002 to 19999, which Ray gives to its workers. ``num_cpus`` and
+    ``num_gpus`` left out are all there are. ``enable_object_spilling`` has Ray write objects that do not fit into
+    ``ray_temp_dir``; without it they go where Ray puts them by itself. What Ray prints goes to
     ``ray_stdouterr_capture_file``. A ``prometheus.yml`` in ``metrics_dir`` names this Ray's metrics while it is there.
 
     ::
@@ -65,6 +74,8 @@ class RayClient:
     address: str | None = field(init=False, default=None)
     _process: subprocess.Popen[bytes] | None = field(init=False, default=None, repr=False)
     _log: Path | None = field(init=False, default=None, repr=False)
+    # When Ray said that it had started.
+    _started_at: float | None = field(init=False, default=None, repr=False)
 
     def start(self) -> None:
         """Start a head and wait until it answers, or take the cluster that ``RAY_ADDRESS`` names."""
@@ -75,15 +86,8 @@ class RayClient:
             self.address = given
             return
         require("ray", "ray", "Starting a Ray cluster")
-        self._choose_ports()
         use_token_if_there_is_one()  # here, so that Ray's process and this one agree
-        self._launch(self._head_command())
-        atexit.register(self.stop)
-        try:
-            self._wait_until(self._is_up, f"answer at {self._head_address()}")
-        except BaseException:
-            self.stop()
-            raise
+        self._start_head()
         self.address = os.environ[_ADDRESS] = self._head_address()
         if self.metrics_dir is not None:
             prometheus.announce(Path(self.metrics_dir), self.ray_temp_dir)
@@ -114,10 +118,40 @@ class RayClient:
 
     # ------------------------------------------------------------------------------------------------------
 
+    def _start_head(self) -> None:
+        """Start Ray, with other ports if another process has taken one of them since they were chosen."""
+        deadline = time.monotonic() + self.start_timeout_s
+        for attempt in range(1, _ATTEMPTS + 1):
+            self._choose_ports(beyond=random.randrange(_SPREAD) if attempt > 1 else 0)
+            self._started_at = None
+            self._launch(self._head_command())
+            atexit.register(self.stop)
+            try:
+                self._wait_until(self._is_up, f"answer at {self._head_address()}", deadline)
+                return
+            except BaseException as error:
+                has_ended = self._process is not None and self._process.poll() is not None
+                self.stop()
+                may_help = isinstance(error, ClusterError) and has_ended and self._has_lost_port()
+                if not may_help or attempt == _ATTEMPTS:
+                    raise
+
+    def _has_lost_port(self) -> bool:
+        """Tell whether another process has a port that was free when it was chosen."""
+        said = self._log.read_text(errors="replace") if self._log is not None else ""
+        ports = [getattr(self, name) for name in _PORTS]
+        return any(words in said for words in _PORT_IS_TAKEN) or any(free_port(port) != port for port in ports)
+
     def _is_up(self) -> bool:
         """Tell whether Ray says that all of it runs, and answers: its first process does so before the others."""
         said = self._log.read_text(errors="replace") if self._log is not None else ""
-        return _STARTED in said and answers(self._head_address(), 1.0)
+        if _STARTED not in said or not answers(self._head_address(), 1.0):
+            return False
+        # The server for remote clients is the last one to take its port, and all of Ray ends if it can't. It is not
+        # started where Ray was installed without it.
+        self._started_at = self._started_at or time.monotonic()
+        is_late = time.monotonic() > self._started_at + _CLIENT_SERVER_S
+        return is_late or (self._process is not None and _listens(self._process.pid, self.ray_client_server_port))
 
     def _host(self) -> str:
         return "127.0.0.1"
@@ -125,11 +159,11 @@ class RayClient:
     def _head_address(self) -> str:
         return f"{self._host()}:{self.ray_port}"
 
-    def _choose_ports(self) -> None:
-        """Replace ports that are taken, so that two clients on one machine do not meet."""
+    def _choose_ports(self, beyond: int = 0) -> None:
+        """Replace ports that are taken, so that two clients on one machine do not meet; look that far beyond them."""
         chosen: set[int] = set()
-        for name in ("ray_port", "ray_dashboard_port", "ray_client_server_port", "ray_metrics_port"):
-            port = free_port(getattr(self, name), taken=chosen)
+        for name in _PORTS:
+            port = free_port(getattr(self, name) + beyond, taken=chosen)
             setattr(self, name, port)
             chosen.add(port)
 
@@ -172,9 +206,8 @@ class RayClient:
             # A session of its own: Ctrl-C in a terminal is for the script, which then ends Ray in good order.
             self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
-    def _wait_until(self, is_so: Callable[[], bool], what: str) -> None:
+    def _wait_until(self, is_so: Callable[[], bool], what: str, deadline: float) -> None:
         """Wait for something of Ray's, not longer than it may take, and say what its log says if it does not come."""
-        deadline = time.monotonic() + self.start_timeout_s
         while not is_so():
             if self._process is not None and self._process.poll() is not None:
                 raise ClusterError(
@@ -212,6 +245,16 @@ def _ray(command: str) -> list[str]:
     return [sys.executable, "-c", "from ray.scripts.scripts import main; main()", command]
 
 
+def _listens(pid: int, port: int) -> bool:
+    """Tell whether a descendant of a process listens at a port; another process may be the one that answers there."""
+    try:
+        family = psutil.Process(pid).children(recursive=True)
+        listening = [line for member in family for line in member.net_connections("tcp") if line.status == "LISTEN"]
+    except psutil.Error:  # one of them has just ended
+        return False
+    return any(line.laddr.port == port for line in listening)
+
+
 def _end(process: subprocess.Popen[bytes]) -> None:
     """End Ray in good order, and whatever of it is left then."""
     try:
@@ -223,7 +266,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait(_STOP_PATIENCE_S)
     except subprocess.TimeoutExpired:
         process.kill()
-        process.wait()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_STOP_PATIENCE_S)
     _, alive = psutil.wait_procs(family, timeout=3)
     for left in alive:
         left.kill()

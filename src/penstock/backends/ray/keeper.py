@@ -13,7 +13,7 @@ from typing import NamedTuple
 import psutil
 
 from penstock.core.cluster import Gpu
-from penstock.runtime.crumb import crumb_path, take_crumb
+from penstock.runtime.crumb import batch_of, crumb_path, take_crumb
 from penstock.runtime.machine import find_gpus
 
 _TAIL_LINES = 12
@@ -59,6 +59,14 @@ class NodeKeeper:
         lines = _tail(self._logs, pid) if pid is not None else []
         found = [match[1] for line in lines if (match := _SIGNAL.search(line))]
         return LastWords(step, rows, found[-1] if found else None, "\n".join(_worth_showing(lines)))
+
+    def batch_of(self, worker: str, pid: int) -> int | None:
+        """Return the batch a worker works on; None: on none, or its process has ended or was stopped by a signal."""
+        try:
+            process = psutil.Process(pid)
+        except psutil.Error:
+            return None
+        return batch_of(crumb_path(self._folder, worker), process)
 
     def end_what_exceeds(self, limits: dict[int, int]) -> dict[int, int]:
         """Kill processes that use more memory than they may; return how much those had, and all together under 0."""

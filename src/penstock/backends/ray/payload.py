@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.core.task import Task
+from penstock.errors import ClusterError
 from penstock.runtime.transport import pickle_task
 
 # Ray keeps smaller results with the caller instead of in the object store of the worker's machine; a little less, for
 # what surrounds them.
 HELD_BY_CALLER = 90_000
+# A machine that is gone is noticed sooner than that; a task of many gigabytes takes a while.
+FETCH_S = 600.0
 
 # One task: whether a reader may use its buffers as they lie, the pickle, the buffers.
 Packed = tuple[bool, Any, list[Any]]
@@ -69,7 +72,12 @@ class InStore:
         """Fetch the task; it does not depend on the store any more then."""
         import ray
 
-        payload: Payload = ray.get(self.shelf.reference)
+        try:
+            payload: Payload = ray.get(self.shelf.reference, timeout=FETCH_S)
+        except ray.exceptions.GetTimeoutError as error:
+            raise ClusterError(
+                f"a task on node {self.shelf.node} could not be fetched from Ray's object store within {FETCH_S:g} s."
+            ) from error
         return unpack_copy(payload[self.index])
 
     def remove(self) -> None:

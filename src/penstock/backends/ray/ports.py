@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Container
+from itertools import islice
 
 _TRIES = 200
+# Ray gives these to its workers, and refuses to start if anything else is to have one of them.
+_OF_WORKERS = range(10002, 20000)
 
 
 def free_port(wanted: int, host: str = "", taken: Container[int] = ()) -> int:
-    """Return a port nobody listens at: the wanted one, or the next free one after it."""
-    for port in range(wanted, min(wanted + _TRIES, 65536)):
+    """Return a port at which nothing listens: the wanted one, or the next free one that is not for Ray's workers.
+
+    >>> free_port(10002, taken=range(20000, 20010)) >= 20010
+    True
+    """
+    candidates = (port for port in range(wanted, 65536) if port not in _OF_WORKERS)
+    for port in islice(candidates, _TRIES):
         if port not in taken and _can_bind(host, port):
             return port
-    raise OSError(f"none of the ports {wanted} to {wanted + _TRIES - 1} is free")
+    raise OSError(f"none of the {_TRIES} ports from {wanted} on that are not for Ray's workers is free")
 
 
 def answers(address: str, timeout: float = 5.0) -> bool:

@@ -67,7 +67,6 @@ class RemoteWorker:
     ending: bool = False
     is_dead: bool = False
     kill_reason: str = ""
-    stop_by: float = float("inf")
 
 
 class Recruiter:

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.backends.backend import RunBackend
-from penstock.backends.ray.joining import join
+from penstock.backends.ray.joining import JOIN_TIMEOUT_S, JOIN_WITH_ENVIRONMENT_S, join
 from penstock.backends.ray.ports import answers
 from penstock.core.cluster import Cluster
 from penstock.errors import ClusterError
 from penstock.extras import require
 from penstock.ledger.keeping import KeptLedger
-from penstock.plan.plan import Plan
+from penstock.plan.plan import Plan, Pool
 from penstock.runtime.books import Books
 
 _ADDRESS = "RAY_ADDRESS"
@@ -34,6 +34,7 @@ class RayVenue:
     """Actors on the machines of a Ray cluster; without one at hand, of a Ray on this machine that ends with the run."""
 
     round_trip_s = 0.05
+    has_others = True
 
     def __init__(
         self,
@@ -50,6 +51,7 @@ class RayVenue:
         from penstock.backends.ray.shares import Shares
 
         self._ray = ray
+        self._runtime_env = runtime_env
         self._joined = not ray.is_initialized()
         if self._joined:
             self._join(runtime_env, cpus, gpus)
@@ -80,8 +82,8 @@ class RayVenue:
         if address[-1].isdigit() and "://" not in address and not answers(address):
             raise ClusterError(self._nobody(address, "connection refused."))  # Ray would try for minutes
         try:
-            join(address, runtime_env=runtime_env)
-        except ConnectionError as error:
+            join(address, JOIN_WITH_ENVIRONMENT_S if runtime_env else JOIN_TIMEOUT_S, runtime_env=runtime_env)
+        except (ConnectionError, ClusterError) as error:
             raise ClusterError(self._nobody(address, str(error))) from error
 
     def _nobody(self, address: str, why: str) -> str:
@@ -93,6 +95,11 @@ class RayVenue:
     def free(self, plan: Plan, say: Callable[[str], None]) -> Cluster:
         """Return what other jobs leave; wait, and say so, while some stage would find no room for a worker."""
         return self._shares.begin(plan, say)
+
+    def installs_for(self, pool: Pool) -> bool:
+        """Tell whether Ray has to make an environment before a worker of a pool can begin; variables take no time."""
+        own = pool.stages[0].runtime_env or {}
+        return bool(({*own} | {*(self._runtime_env or {})}) - {"env_vars"})
 
     def budget(self, asked: int | None) -> int:
         """Take what was asked for, and never more than the object stores hold before Ray writes to disk."""

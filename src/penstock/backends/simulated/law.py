@@ -30,6 +30,14 @@ class Law:
     hang_probability: float = 0.0
     # Whether the so-many-th worker that is started cannot be set up.
     setup_fails: Callable[[int], bool] = lambda attempt: False
+    # Whether the so-many-th worker that is started never gets its place, or is never ready.
+    place_is_taken: Callable[[int], bool] = lambda attempt: False
+    setup_hangs: Callable[[int], bool] = lambda attempt: False
+    # How often a worker falls silent when it begins a batch: nothing of what it does is heard of any more.
+    silence_probability: float = 0.0
+    # How often the report that a batch has ended is lost, and how often a worker's end is.
+    lost_report_probability: float = 0.0
+    lost_end_probability: float = 0.0
     # Whether a worker that is killed still gets its outputs out: late, when somebody else may do the work already.
     late_results: bool = False
 

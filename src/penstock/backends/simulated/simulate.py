@@ -35,8 +35,9 @@ def simulate(
     >>> len(trace.results), trace.finished_at
     (100, 103.0)
     """
-    scheduler = Scheduler(pools, cluster, settings or Settings(memory_budget=2**40))
-    simulation = Simulation(laws, seed, record=record)
+    settings = settings or Settings(memory_budget=2**40)
+    scheduler = Scheduler(pools, cluster, settings)
+    simulation = Simulation(laws, seed, record=record, tells_places=settings.place_timeout_s is not None)
     sources = [Output(f"0_{i}", (0, i), 0, rows) for i in range(items)]
     simulation.add_items(sources)
     if before is not None:

@@ -15,6 +15,7 @@ from penstock.backends.simulated.trace import Trace
 from penstock.core.cluster import Node
 from penstock.schedule.actions import (
     Action,
+    AskWorker,
     DeadLetter,
     DropItems,
     GrantCredit,
@@ -35,15 +36,17 @@ from penstock.schedule.events import (
     NodeAdded,
     NodeLost,
     Output,
+    WorkerAnswered,
     WorkerGone,
     WorkerLost,
+    WorkerPlaced,
     WorkerReady,
 )
 from penstock.schedule.state import item_key
 
 Happening = Callable[[], list[Event]]
 # Woken so often without anything in the calendar, a run will never end.
-_MAX_IDLE_WAKES = 1_000
+_MAX_IDLE_WAKES = 100_000
 
 
 @dataclass
@@ -58,6 +61,9 @@ class SimulatedWorker:
     credit: int = 0
     service: float = 0.0
     began_at: float = 0.0
+    # Whether nothing is heard of it any more; whether a report of it was lost, and with that all that follow.
+    is_silent: bool = False
+    has_lost_report: bool = False
 
 
 @dataclass
@@ -74,7 +80,7 @@ class Stored:
 class Simulation:
     """Carries out actions by writing what will happen into a calendar."""
 
-    def __init__(self, laws: Sequence[Law], seed: int = 0, *, record: bool = False) -> None:
+    def __init__(self, laws: Sequence[Law], seed: int = 0, *, record: bool = False, tells_places: bool = False) -> None:
         self.trace = Trace()
         self._laws = laws
         self._chance = random.Random(seed)
@@ -88,8 +94,11 @@ class Simulation:
         self._bytes = 0
         self._immediate: list[Event] = []
         self._record = record
+        # Whether it says when a worker has its place, before that is ready.
+        self._tells_places = tells_places
         self._setups = [0] * len(laws)
         self._idle_wakes = 0
+        self._silent_nodes: set[str] = set()
 
     # -- the backend protocol ------------------------------------------------------------------------------
 
@@ -105,18 +114,18 @@ class Simulation:
             case StartWorker(worker, pool, placement):
                 self._start(worker, pool, placement.node)
             case StopWorker(worker):
-                if worker in self._workers:
-                    pool = self._workers[worker].pool
-                    self.at(self._time + self._laws[pool].stop, lambda: self._gone(worker))
+                self._stop(worker)
             case KillWorker(worker):
                 self._kill(worker)
+            case AskWorker(worker):
+                self._ask(worker)
             case RunBatch(worker):
-                if worker in self._workers and not self._lacks_inputs(action):
+                if worker in self._workers and self._hears(worker) and not self._lacks_inputs(action):
                     self._workers[worker].batches.append(action)
                     if len(self._workers[worker].batches) == 1:
                         self._begin(self._workers[worker])
             case GrantCredit(worker, _, size, spill):
-                if worker in self._workers:
+                if worker in self._workers and self._hears(worker):
                     self._workers[worker].credit += size
                     self._immediate += self._store(self._workers[worker], spill=spill)
             case DropItems(items):
@@ -174,6 +183,13 @@ class Simulation:
             self._drop(key)
         return [NodeLost(name), *([ItemsLost(tuple(lost))] if lost else [])]
 
+    def silence_node(self, name: str) -> list[Event]:
+        """Let a node vanish without a word: nothing is heard of its workers, nor of any that are started there."""
+        self._silent_nodes.add(name)
+        for worker in self._workers.values():
+            worker.is_silent = worker.is_silent or worker.node == name
+        return []
+
     def add_node(self, node: Node) -> list[Event]:
         """Let a node join."""
         return [NodeAdded(node)]
@@ -195,17 +211,46 @@ class Simulation:
         self.trace.starts += 1
         self._workers[worker] = SimulatedWorker(worker, pool, node)
         self._setups[pool] += 1
-        fails = law.setup_fails(self._setups[pool])
+        attempt = self._setups[pool]
+        fails = law.setup_fails(attempt)
+        if node in self._silent_nodes or law.place_is_taken(attempt):
+            self._workers[worker].is_silent = node in self._silent_nodes
+            return
+        if self._tells_places:
+            self._immediate.append(WorkerPlaced(worker))
+        if law.setup_hangs(attempt):
+            return
 
         def ready() -> list[Event]:
-            if worker not in self._workers:
+            if worker not in self._workers or self._workers[worker].is_silent:
                 return []
             return self._lose(worker, "setup failed") if fails else [WorkerReady(worker)]
 
         self.at(self._time + law.start_up, ready)
 
-    def _gone(self, worker: str) -> list[Event]:
-        return [WorkerGone(worker)] if self._workers.pop(worker, None) is not None else []
+    def _stop(self, worker_id: str) -> None:
+        """Let a worker tear down; one that is silent does not hear of it."""
+        worker = self._workers.get(worker_id)
+        if worker is not None and not worker.is_silent:
+            self.at(self._time + self._laws[worker.pool].stop, lambda: self._gone(worker_id))
+
+    def _gone(self, worker_id: str) -> list[Event]:
+        worker = self._workers.pop(worker_id, None)
+        if worker is None or self._happens(self._laws[worker.pool].lost_end_probability):
+            return []
+        return [WorkerGone(worker_id)]
+
+    def _ask(self, worker_id: str) -> None:
+        worker = self._workers.get(worker_id)
+        if worker is not None and not worker.is_silent:
+            self._immediate.append(WorkerAnswered(worker_id, worker.batches[0].batch if worker.batches else None))
+
+    def _hears(self, worker_id: str) -> bool:
+        worker = self._workers[worker_id]
+        return not (worker.is_silent or worker.has_lost_report)
+
+    def _happens(self, probability: float) -> bool:
+        return probability > 0 and self._chance.random() < probability
 
     def _lose(self, worker_id: str, reason: str) -> list[Event]:
         worker = self._workers.pop(worker_id, None)
@@ -253,8 +298,9 @@ class Simulation:
         worker.began_at = self._time
         worker.service = sum(law.service(self._items[key].order, self._time, self._chance) for key in chosen)
         fatal = any(set(law.poison(self._items[key].order)) & rows for key, rows in chosen.items())
-        fatal = fatal or (law.death_probability > 0 and self._chance.random() < law.death_probability)
-        if law.hang_probability > 0 and self._chance.random() < law.hang_probability:
+        fatal = fatal or self._happens(law.death_probability)
+        worker.is_silent = worker.is_silent or self._happens(law.silence_probability)
+        if self._happens(law.hang_probability):
             return
         if fatal:
             worker.service *= self._chance.random()
@@ -263,6 +309,8 @@ class Simulation:
             if self._workers.get(worker.id) is not worker or not worker.batches or worker.batches[0] is not batch:
                 return []
             self.trace.add_busy(worker.pool, worker.service)
+            if worker.is_silent:
+                return []
             if fatal:
                 return self._lose(worker.id, "died")
             if any(law.refuses(self._items[key].order) for key in chosen):
@@ -323,6 +371,10 @@ class Simulation:
             return events
         worker.batches.popleft()
         self.trace.lost_seconds += worker.service if batch.probe else 0.0
+        if self._happens(self._laws[worker.pool].lost_report_probability):
+            worker.has_lost_report = True
+            worker.batches.clear()
+            return events
         events.append(BatchDone(worker.id, batch.batch, worker.service))
         return events + self._go_on(worker)
 

@@ -1,0 +1,128 @@
+"""Nothing is waited for without a deadline: every worker must be heard of in time, or it is replaced, or the run ends.
+
+A worker that starts has to get its place, and then to become ready; one that stops has to end. One that runs a batch is
+asked when it has said nothing for long: a batch may take hours, and as long as its worker confirms that it works on it,
+nothing is wrong. Where no worker is active at all, and none becomes active, the run ends with an error.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+from penstock.schedule.actions import AskWorker, KillWorker
+from penstock.schedule.clock import note_heard
+from penstock.schedule.dispatch import is_runnable
+from penstock.schedule.failures import Death, requeue, start_failed, worker_gone
+from penstock.schedule.items import running_batch
+from penstock.schedule.state import Run, Status, Worker
+from penstock.schedule.watchdog import state_of
+from penstock.schedule.workforce import kill, place_timeout, return_withheld, stop
+
+# A batch is given to another worker at least once before its silence ends the run.
+_FEWEST_ATTEMPTS = 2
+
+
+def check_answers(run: Run) -> None:
+    """Deal with every worker that has not answered in time, and end the run if no worker is active for too long."""
+    if run.now >= run.next_check:
+        return_withheld(run)
+        for worker in list(run.workers.values()):
+            if _due_at(run, worker) <= run.now:
+                _overdue(run, worker)
+        dues = [_due_at(run, worker) for worker in run.workers.values()]
+        run.next_check = min([*dues, *(until for until, _, _ in run.withheld)], default=inf)
+    if run.is_active:  # until this moment
+        run.active_at = run.now
+    elif run.items and run.fatal is None and run.now >= stalled_at(run):
+        seconds = run.settings.stall_timeout_s
+        run.fatal = (
+            f"nothing has moved for {seconds:g} s (stall_timeout_s): no worker works, and none could be started.\n"
+            f"{state_of(run)}"
+        )
+
+
+def note_activity(run: Run) -> None:
+    """Note whether any worker may be expected to move the run from now on."""
+    run.is_active = run.busy > 0 or any(_is_active(run, worker) for worker in run.workers.values())
+
+
+def stalled_at(run: Run) -> float:
+    """Return when the run ends unless a worker becomes active before."""
+    return max(run.worked_at, run.active_at) + run.settings.stall_timeout_s
+
+
+def note_answer(run: Run, worker_id: str, batch_id: int | None) -> None:
+    """Take in what a worker says it works on; anything but its batch is as good as no answer.
+
+    The report of a batch that has just ended may still be on its way. If it is not, nothing is left to wait for.
+    """
+    if batch_id is not None and running_batch(run, worker_id, batch_id) is not None:
+        note_heard(run, run.workers[worker_id])
+
+
+def _due_at(run: Run, worker: Worker) -> float:
+    """Return when something has to be heard of a worker; never, if it is the worker that waits for the scheduler."""
+    settings = run.settings
+    if worker.status is Status.STOPPING:
+        return worker.stopping_since + settings.stop_timeout_s
+    if worker.status is Status.STARTING:
+        if worker.placed_at is not None:
+            return worker.placed_at + settings.start_timeout_s
+        return worker.started_at + (place_timeout(run, run.pools[worker.pool]) or 0.0)
+    if not worker.batches or worker.waits_for_credit:
+        return inf
+    if worker.asked_at is not None:
+        return worker.asked_at + settings.answer_timeout_s
+    return worker.heard_at + settings.stall_timeout_s
+
+
+def _overdue(run: Run, worker: Worker) -> None:
+    pool, settings = run.pools[worker.pool], run.settings
+    if worker.status is Status.STOPPING:
+        if worker.is_killed:  # the backend cannot tell what became of it: its place is taken to be free
+            worker_gone(run, worker.id)
+            return
+        worker.is_killed = True
+        worker.stopping_since = run.now
+        reason = f"did not stop within {settings.stop_timeout_s:g} s"
+        run.actions.append(KillWorker(worker.id, reason))
+    elif worker.status is Status.STARTING and worker.placed_at is None:
+        worker.place_is_taken = True
+        pool.unplaced += 1
+        stop(run, worker)
+        run.ask_for_plan(f"a worker of '{pool.spec.name}' found its place on node '{worker.placement.node}' taken")
+    elif worker.status is Status.STARTING:
+        reason = f"was not ready after start_timeout_s={settings.start_timeout_s:g}"
+        kill(run, worker, reason)
+        start_failed(run, worker, Death(reason))
+        run.ask_for_plan(f"a worker of '{pool.spec.name}' was killed: it {reason}")
+    elif worker.asked_at is None:
+        worker.asked_at = run.now
+        run.actions.append(AskWorker(worker.id, worker.batches[0].id))
+    else:
+        _replace_silent(run, worker)
+
+
+def _replace_silent(run: Run, worker: Worker) -> None:
+    """Give the batches of a worker that does not answer to others; no row is to blame, so none is given up for it."""
+    pool, batch = run.pools[worker.pool], worker.batches[0]
+    reason = f"took longer than {run.settings.answer_timeout_s:g} s to say whether it still works"
+    batch.unanswered += 1
+    requeue(run, kill(run, worker, reason))
+    run.ask_for_plan(f"a worker of '{pool.spec.name}' was killed: it {reason}")
+    if batch.unanswered >= max(_FEWEST_ATTEMPTS, run.settings.max_attempts) and run.fatal is None:
+        run.fatal = (
+            f"batch {batch.id} of '{pool.spec.name}' was given to {batch.unanswered} workers, one after the other, and "
+            f"none of them answered (stall_timeout_s={run.settings.stall_timeout_s:g}); the last one was on node "
+            f"'{worker.placement.node}'.\n{state_of(run)}"
+        )
+
+
+def _is_active(run: Run, worker: Worker) -> bool:
+    """Tell whether a worker may be expected to move the run; those that run a batch are counted already.
+
+    Workers that are started and stopped again without ever having work move nothing, however often that happens.
+    """
+    if worker.status is Status.STARTING:
+        return worker.placed_at is not None and is_runnable(run, run.pools[worker.pool], with_credit=False)
+    return worker.status is Status.STOPPING and worker.tasks_done > 0
