@@ -43,10 +43,13 @@ def set_up_chain(
     node: NodeInfo,
     gpus: str | None,
     keep_failure: Callable[[ProcessingStage[Any, Any], Task[Any]], str],
+    *,
+    crumb: Path | None = None,
 ) -> Worker:
     """Load the stages, prepare the machine if nobody of this pool has, and set them up.
 
-    ``folder`` is the run's own on this machine: there a worker leaves word of where it is, in case it dies.
+    ``folder`` is the run's own on this machine. In ``crumb``, by default a file in that folder, a worker notes where it
+    is, in case it dies.
     """
     sys.path[:] = list(dict.fromkeys([*orders.sys_path, *sys.path]))
     for module in orders.preludes:
@@ -57,7 +60,7 @@ def set_up_chain(
     worker = Worker(
         steps,
         max_attempts=orders.max_attempts,
-        on_step=Crumb(crumb_path(folder, orders.worker)).leave,
+        on_step=Crumb(crumb or crumb_path(folder, orders.worker)).leave,
         keep_failure=keep_failure,
         ledger=orders.ledger,
     )

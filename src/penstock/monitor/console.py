@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,10 +23,24 @@ def stdout_console() -> Console:
     return _make(stderr=False)
 
 
+def say_on_stderr(text: str) -> None:
+    """Print a line to standard error, also from a signal handler, and also if nothing is there to read it any more."""
+    with suppress(OSError, ValueError):  # a closed terminal, a closed stream
+        try:
+            print(text, file=sys.stderr, flush=True)
+        except RuntimeError:  # the handler has interrupted somebody who was printing
+            os.write(2, f"{text}\n".encode(errors="replace"))
+
+
 def _make(*, stderr: bool) -> Console:
     from rich.console import Console
 
-    console = Console(stderr=stderr)
+    class StreamConsole(Console):
+        def on_broken_pipe(self) -> None:
+            """Raise like any other stream; Rich would end the process, in the middle of a run."""
+            raise BrokenPipeError
+
+    console = StreamConsole(stderr=stderr)
     if not console.is_terminal:  # a log file has no width; 80 would cut tables that nobody needs cut
-        console = Console(stderr=stderr, width=_WIDTH_WITHOUT_TERMINAL)
+        console = StreamConsole(stderr=stderr, width=_WIDTH_WITHOUT_TERMINAL)
     return console

@@ -13,13 +13,19 @@ class Crumb:
     """The file, as the worker sees it."""
 
     def __init__(self, path: Path) -> None:
-        path.write_bytes(_CRUMB.pack(-1, 0))
+        if not path.exists():
+            make_crumb(path)
         with path.open("r+b") as stream:
             self._map = mmap.mmap(stream.fileno(), _CRUMB.size)
 
     def leave(self, step: int, rows: int) -> None:
         """Note which step of the chain begins, on how many rows."""
         _CRUMB.pack_into(self._map, 0, step, rows)
+
+
+def make_crumb(path: Path) -> None:
+    """Make the file of a worker that is nowhere yet."""
+    path.write_bytes(_CRUMB.pack(-1, 0))
 
 
 def crumb_path(folder: Path, worker: str) -> Path:
