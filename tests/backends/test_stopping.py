@@ -193,7 +193,13 @@ def test_sigterm_in_any_part_of_a_run_ends_it_and_gives_the_handlers_back(
     executor: Any, moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     driver = os.getpid()
-    stage = Each(lambda task: (os.kill(driver, signal.SIGTERM), task)[1] if moment == "while it runs" else task)
+
+    def work(task: DocumentBatch) -> DocumentBatch:
+        if moment == "while it runs":
+            os.kill(driver, signal.SIGTERM)
+        return task
+
+    stage = Each(work)
     if moment == "before it begins":
         monkeypatch.setattr(Each, "before_run", lambda *_, **__: signal.raise_signal(signal.SIGTERM))
     if moment == "while the ledger is written":

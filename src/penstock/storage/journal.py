@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pickle
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -35,7 +36,11 @@ class Journal:
         self._stream.truncate(whole)
         self._stream.seek(whole)
         if not whole:
-            self._append(fingerprint)
+            try:
+                self._append(fingerprint)
+            except CheckpointError:
+                self.close()
+                raise
 
     def commit(self, done: dict[str, Any]) -> None:
         """Record some keys as done, together: after a crash all of them are there or none."""
@@ -44,13 +49,20 @@ class Journal:
 
     def close(self) -> None:
         """Close the file."""
-        self._stream.close()
+        with suppress(OSError):  # what could not be written has been reported
+            self._stream.close()
 
     def _append(self, record: dict[str, Any]) -> None:
         body = pickle.dumps(record, protocol=5)
-        self._stream.write(framed(body))
-        self._stream.flush()
-        os.fsync(self._stream.fileno())
+        try:
+            self._stream.write(framed(body))
+            self._stream.flush()
+            os.fsync(self._stream.fileno())
+        except OSError as error:
+            raise CheckpointError(
+                f"checkpoint {self.path.parent}: what is complete cannot be recorded: {error.strerror}. What was "
+                "recorded before is whole. Free some space there, and run the same again to resume."
+            ) from error
 
     def _load(self, fingerprint: dict[str, Any]) -> int:
         """Read what is whole, and return how many bytes that is."""
