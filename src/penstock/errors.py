@@ -119,6 +119,10 @@ class Terminated(SystemExit):
         self.name = signal.Signals(number).name
         super().__init__(128 + number)
 
+    def __reduce__(self) -> tuple[type[Terminated], tuple[int]]:
+        """Rebuild from the signal, so that it survives a process border."""
+        return Terminated, (self.signal,)
+
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """Return the known name that looks most like the one typed, if any does.

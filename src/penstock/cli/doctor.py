@@ -148,7 +148,7 @@ def _find_leftovers(spill_dirs: Sequence[str]) -> list[Leftover]:
     from penstock.storage.owned_folders import find_leftovers
 
     temporary = Path(tempfile.gettempdir())
-    of_ray = temporary.glob("ray/session_*/penstock")
+    of_ray = {folder.resolve() for folder in temporary.glob("ray/session_*/penstock")}  # one has two names
     return find_leftovers([SHARED_MEMORY, temporary, *of_ray, *map(Path, spill_dirs)])
 
 

@@ -48,8 +48,8 @@ class LazyGroup(click.Group):
         """Run the command that was typed."""
         try:
             return super().invoke(ctx)
-        except BrokenPipeError as error:  # click would exit with the code of a failure
-            raise _OutputClosedError from error
+        except BrokenPipeError:  # its reader went away, as `head` does; click would exit with the code of a failure
+            raise SystemExit(EXIT_OUTPUT_CLOSED) from None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -85,10 +85,6 @@ def cli() -> None:
     """
 
 
-class _OutputClosedError(Exception):
-    """The reader of what is printed has gone away, as ``head`` does."""
-
-
 def main() -> NoReturn:
     """Run the command line and exit with a code that means something."""
     # What is loaded is no garbage: to look through it again and again takes a fifth of the time a command starts in.
@@ -99,9 +95,10 @@ def main() -> NoReturn:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
             signal.signal(number, _terminate)
-    code = _run()
-    close_output()
-    sys.exit(code)
+    try:
+        sys.exit(_run())
+    finally:
+        close_output()
 
 
 def _run() -> int:
@@ -120,8 +117,6 @@ def _run() -> int:
     except Terminated as stop:
         _say(f"penstock: stopped by {stop.name}.")
         return 128 + stop.signal
-    except (_OutputClosedError, BrokenPipeError):
-        return EXIT_OUTPUT_CLOSED
     except PenstockError as error:
         if _debug():
             raise
