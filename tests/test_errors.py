@@ -3,12 +3,13 @@
 import copy
 import pickle
 import re
+import signal
 from pathlib import Path
 
 import pytest
 
 from penstock import errors
-from penstock.errors import MissingColumnError, MissingExtraError, PenstockError, PlanError, nearest
+from penstock.errors import MissingColumnError, MissingExtraError, PlanError, Terminated, nearest
 from penstock.extras import PROBES, is_installed, require
 
 
@@ -24,9 +25,10 @@ def test_every_error_is_in_the_drawing() -> None:
         PlanError("p", ["one", "two"]),
         MissingColumnError("s", "text", ["id", "body"], "text_field"),
         MissingExtraError("torch", "models", "Classifying"),
+        Terminated(signal.SIGTERM),
     ],
 )
-def test_an_error_survives_a_process_border(error: PenstockError) -> None:
+def test_an_error_survives_a_process_border(error: BaseException) -> None:
     for other in (pickle.loads(pickle.dumps(error)), copy.deepcopy(error)):
         assert (type(other), str(other), vars(other)) == (type(error), str(error), vars(error))
 

@@ -15,11 +15,15 @@
     ├── DuplicateAlarmError       a source would lose more documents as duplicates than is plausible (in dedup)
     └── MissingNameError          a script asks for a name of another framework that we do not have (in compat)
 
+    SystemExit
+    └── Terminated                SIGTERM or SIGHUP ended a run; the exit code is 143 or 129
+
 A message says what happened, where, what was expected, what came instead, and what to do about it.
 """
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
@@ -98,6 +102,26 @@ class MissingExtraError(PenstockError, ImportError):
     def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str, str]]:
         """Rebuild from the arguments, so that the error survives a process border."""
         return MissingExtraError, (self.module, self.extra, self.purpose)
+
+
+class Terminated(SystemExit):
+    """A signal ended a run: SIGTERM (exit code 143) or SIGHUP (129).
+
+    It is a SystemExit, so that a script which does not catch it ends with the exit code that batch schedulers expect,
+    and without a traceback.
+
+    >>> Terminated(signal.SIGTERM).code, Terminated(signal.SIGTERM).name
+    (143, 'SIGTERM')
+    """
+
+    def __init__(self, number: int) -> None:
+        self.signal = number
+        self.name = signal.Signals(number).name
+        super().__init__(128 + number)
+
+    def __reduce__(self) -> tuple[type[Terminated], tuple[int]]:
+        """Rebuild from the signal, so that it survives a process border."""
+        return Terminated, (self.signal,)
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import copy
 import os
 import shutil
-import tempfile
 import weakref
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import cloudpickle
@@ -22,6 +20,7 @@ from penstock.core.task import EmptyTask, Task
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
 from penstock.runtime.transport import dump_task, joined, load
 from penstock.runtime.worker import ChainResult, Worker
+from penstock.storage.owned_folders import make_owned_folder
 
 __all__ = ["ListSink", "ListSource", "assert_stage_contract", "make_batch", "run_stage", "run_stage_with_rejections"]
 
@@ -84,7 +83,7 @@ class ListSink(ProcessingStage[Task[Any], Task[Any]]):
 
     def __init__(self) -> None:
         # Through files: the copy of this stage that runs may live in another process.
-        self._folder = Path(tempfile.mkdtemp(prefix="penstock-list-sink-"))
+        self._folder = make_owned_folder("sink")
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
 
     def process(self, task: Task[Any]) -> Task[Any]:

@@ -10,17 +10,19 @@ from typing import Any
 
 from penstock.backends.backend import Venue
 from penstock.backends.cycles import rarely_searched
+from penstock.backends.local.folders import spill_folder
 from penstock.backends.local.venue import LocalVenue
 from penstock.backends.ray.venue import RayVenue, is_at_hand
 from penstock.backends.streaming_run import StreamingRun, Terms
 from penstock.core.lineage import root_tasks
 from penstock.core.pipeline import Pipeline
-from penstock.core.printable import printable, printable_lines
 from penstock.core.sizes import parse_bytes
 from penstock.core.task import Task
-from penstock.errors import OutputError, StageError, suggestion
+from penstock.errors import OutputError, StageError, Terminated, suggestion
+from penstock.monitor.console import say_on_stderr
 from penstock.monitor.summary import RunSummary
 from penstock.runtime.opening import how_to_resume, open_run
+from penstock.runtime.stop_signals import StopSignals
 
 _DEFAULTS: dict[str, Any] = {
     "logging_interval": 60,
@@ -107,15 +109,18 @@ class StreamingExecutor:
         checkpoint_path: str | Path | None = None,
     ) -> list[Task[Any]]:
         """Run the pipeline and return what its last stage gave, in the order of the input."""
-        venue = self._venue()
-        try:
-            with rarely_searched():
-                return self._execute(venue, pipeline, initial_tasks, checkpoint_path)
-        finally:
-            venue.close()
+        with StopSignals() as stop:
+            venue = self._venue()
+            try:
+                with rarely_searched():
+                    return self._execute(stop, venue, pipeline, initial_tasks, checkpoint_path)
+            finally:
+                with stop.held():
+                    venue.close()
 
     def _execute(
         self,
+        stop: StopSignals,
         venue: Venue,
         pipeline: Pipeline,
         initial_tasks: Sequence[Task[Any]] | None,
@@ -131,24 +136,27 @@ class StreamingExecutor:
             opened.close()
             raise
         try:
-            run.run(root_tasks(initial_tasks), given=initial_tasks is not None)
+            run.run(root_tasks(initial_tasks), stop, given=initial_tasks is not None)
             if run.scheduler.fatal is None:
-                opened.tidy()
-        except KeyboardInterrupt:
-            words = how_to_resume(pipeline, run.books.settlement.sources_done, checkpoint_path)
-            print(printable_lines(words), file=sys.stderr)
+                with stop.held():
+                    opened.tidy()
+        except (KeyboardInterrupt, Terminated):
+            say_on_stderr(how_to_resume(pipeline, run.books.settlement.sources_done, checkpoint_path))
             if opened.output is not None and not pipeline.keeps_progress:
-                print(printable(f"Written so far: {opened.output}"), file=sys.stderr)
+                say_on_stderr(f"Written so far: {opened.output}")
             raise
         finally:
-            opened.close()
-            self.peak_resident = run.peak_resident
-            self.last_summary = run.summary()
-            if opened.has_something_to_say:
-                is_over = run.scheduler.fatal is not None or sys.exc_info()[0] is not None
-                # What ended the run is what has to be said, not that nothing more can be written.
-                with suppress(OutputError) if is_over else nullcontext():
-                    opened.folder.write_summary(self.last_summary.to_dict())
+            is_over = run.scheduler.fatal is not None or sys.exc_info()[0] is not None
+            with stop.held():
+                opened.close()
+                self.peak_resident = run.peak_resident
+                self.last_summary = run.summary()
+                if opened.has_something_to_say:
+                    # What ended the run is what has to be said, not that nothing more can be written.
+                    with suppress(OutputError) if is_over else nullcontext():
+                        opened.folder.write_summary(self.last_summary.to_dict())
+        if stop.is_asked_for:
+            say_on_stderr(f"'{pipeline.name}' had done all of its work when it was stopped.")
         if self._terms.show_progress:
             self.last_summary.print()
         self._judge(run)
@@ -195,6 +203,7 @@ class StreamingExecutor:
                 gpus=gpus,
                 gpu_memory_gb=gpu_memory_gb,
             )
+        spill_folder(self._terms.spill_dir)  # looked at before anything is touched
         return LocalVenue(cpus, gpus, gpu_memory_gb, cpu_share)
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from penstock.backends.backend import RunBackend, Venue, drive
-from penstock.backends.interrupts import interruptible
 from penstock.backends.observe import pool_records, snapshot
 from penstock.backends.pool_specs import pool_spec
 from penstock.core.task import Task
@@ -20,6 +19,7 @@ from penstock.runtime.books import Books
 from penstock.runtime.opening import OpenRun
 from penstock.runtime.selection import rows_of
 from penstock.runtime.speeds import Speed, keys_of, read_speeds, write_speeds
+from penstock.runtime.stop_signals import StopSignals, say_that_it_stops
 from penstock.schedule.events import Output
 from penstock.schedule.scheduler import Scheduler
 from penstock.schedule.state import Settings, item_key
@@ -95,8 +95,8 @@ class StreamingRun:
         # The most memory all workers together were seen to use.
         self.peak_resident = 0
 
-    def run(self, roots: list[Task[Any]], *, given: bool) -> None:
-        """Run everything, and leave nothing behind."""
+    def run(self, roots: list[Task[Any]], stop: StopSignals, *, given: bool) -> None:
+        """Run everything, and leave nothing behind; raise what ``stop`` has if the run was stopped."""
         self.books.given_sources = given
         backend = self._venue.backend(
             self.opened.plan,
@@ -105,16 +105,22 @@ class StreamingRun:
             spill_dir=self._terms.spill_dir,
             ledger=self.opened.ledger,
         )
+
+        def ask_to_stop() -> None:
+            say_that_it_stops(stop)
+            backend.ask_to_stop()
+
         try:
-            with interruptible(backend), self._view:
+            with stop.asking(ask_to_stop, backend.wake_on), self._view:
                 first = self.scheduler.begin(backend.now(), self._put(backend, roots, given=given))
                 drive(self.scheduler, backend, first, look=partial(self._look, backend), look_every=_LOOK_EVERY_S)
         finally:
-            backend.close()
+            with stop.held():
+                backend.close()
             self.peak_resident = backend.peak_resident
             self._seconds = time.monotonic() - self._started
         if self.scheduler.stopping and not self._gave_up:
-            raise KeyboardInterrupt
+            raise stop.exception()
 
     def keep_speeds(self) -> None:
         """Write down for the next run how fast each pool was."""

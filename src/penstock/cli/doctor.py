@@ -6,33 +6,52 @@ import os
 import platform
 import shutil
 import socket
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from penstock.cli.options import debug_option
 from penstock.cli.shown import echo
+from penstock.errors import OutputError
+
+if TYPE_CHECKING:
+    from penstock.storage.owned_folders import Leftover
 
 _CORE = ("pyarrow", "numpy", "numba", "fsspec", "msgspec", "cloudpickle")
+# Less than that is used up by a handful of tasks between stages.
+_SMALL_SHARED_MEMORY = 2**30
 _RAY_CLUSTER_FILE = Path(os.environ.get("TMPDIR", "/tmp")) / "ray" / "ray_current_cluster"
 
 
 @click.command("doctor")
+@click.option("--clean", is_flag=True, help="Remove what runs that were killed have left behind.")
+@click.option(
+    "--spill-dir", "spill_dirs", multiple=True, metavar="DIR", help="Look for leftovers there too; may be repeated."
+)
 @debug_option
-def command() -> None:
-    """Show what this machine offers: cores, memory, GPUs, shared memory, installed extras, Ray.
+def command(clean: bool, spill_dirs: tuple[str, ...]) -> None:
+    """Show what this machine offers: cores, memory, GPUs, shared memory, installed extras, Ray; and leftovers of runs.
+
+    Leftovers are folders in shared memory and on disk of runs that were killed together with the process that cleans up
+    after them. Only those of your own runs on this machine that are over are listed, and removed with --clean.
 
     \b
-    Example:
+    Examples:
       penstock doctor
+      penstock doctor --clean
     """
-    for label, finding in findings():
+    if clean:
+        _clean(spill_dirs)
+        return
+    for label, finding in findings(spill_dirs):
         echo(f"{label:<15} {finding}")
 
 
-def findings() -> Iterator[tuple[str, str]]:
+def findings(spill_dirs: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
     """Yield what was found, a label and a sentence each."""
     import psutil
 
@@ -46,22 +65,92 @@ def findings() -> Iterator[tuple[str, str]]:
     free = min(int(psutil.virtual_memory().available), usable_memory())
     yield "memory", f"{human_bytes(usable_memory())} usable, {human_bytes(free)} free now"
     yield "shared memory", _shared_memory()
+    yield "temporary files", _temporary_files()
+    yield "compiled code", _compiled_code()
     gpus = find_gpus()
     yield "GPUs", "; ".join(f"{gpu.name}, {gpu.memory_gb:.0f} GB" for gpu in gpus) or _why_no_gpus()
     yield "libraries", ", ".join(f"{name} {_version(name)}" for name in _CORE)
     for extra in PROBES:
         yield f"  [{extra}]", "installed" if is_installed(extra) else f"not installed: pip install 'penstock[{extra}]'"
     yield "Ray", _ray()
+    yield "leftovers", _leftovers(spill_dirs)
 
 
 def _shared_memory() -> str:
+    from penstock.backends.local.folders import SHARED_MEMORY
+    from penstock.core.sizes import human_bytes
+    from penstock.storage.filesystem import is_writable
+
+    if not SHARED_MEMORY.is_dir():
+        return f"no {SHARED_MEMORY} on this system: tasks between stages are stored in the folder for temporary files"
+    if not is_writable(SHARED_MEMORY):
+        return f"{SHARED_MEMORY} is not writable: tasks between stages are stored in the folder for temporary files"
+    usage = shutil.disk_usage(SHARED_MEMORY)
+    found = f"{human_bytes(usage.total)} in {SHARED_MEMORY}, {human_bytes(usage.free)} free"
+    if usage.free >= _SMALL_SHARED_MEMORY:
+        return found
+    return (
+        f"{found}: this is little. Tasks between stages that do not fit are stored on disk, which is slower. A "
+        "container gets more with --shm-size (Docker) or an emptyDir with medium: Memory (Kubernetes)"
+    )
+
+
+def _temporary_files() -> str:
+    from penstock.backends.local.folders import spill_folder
     from penstock.core.sizes import human_bytes
 
-    folder = Path("/dev/shm")
-    if not folder.is_dir():
-        return "no /dev/shm on this system"
-    usage = shutil.disk_usage(folder)
-    return f"{human_bytes(usage.total)} in {folder}, {human_bytes(usage.free)} free"
+    try:
+        folder = spill_folder(None)
+    except OutputError as error:
+        return str(error)
+    return f"{folder}, {human_bytes(shutil.disk_usage(folder).free)} free"
+
+
+def _compiled_code() -> str:
+    from penstock.kernels.code_cache import code_cache
+    from penstock.storage.user_cache import temporary_cache
+
+    folder = code_cache()
+    if folder is None:
+        return "cannot be kept: no folder is writable by this user alone. Every process compiles it again"
+    if temporary_cache() in folder.parents:
+        return f"kept in {folder}, for lack of a writable home folder: set NUMBA_CACHE_DIR to keep it for longer"
+    return f"kept in {folder}"
+
+
+def _leftovers(spill_dirs: Sequence[str]) -> str:
+    from penstock.core.sizes import human_bytes
+
+    found = _find_leftovers(spill_dirs)
+    if not found:
+        return "none"
+    runs = len({leftover.owner for leftover in found})
+    size = human_bytes(sum(leftover.size for leftover in found))
+    places = "".join(f"\n{'':<16}{leftover.path}" for leftover in found)
+    return f"{'1 run' if runs == 1 else f'{runs} runs'}, {size}; remove with penstock doctor --clean{places}"
+
+
+def _clean(spill_dirs: Sequence[str]) -> None:
+    """Remove leftovers, and say what was removed and what could not be."""
+    from penstock.core.sizes import human_bytes
+
+    removed = 0
+    for leftover in _find_leftovers(spill_dirs):
+        shutil.rmtree(leftover.path, ignore_errors=True)
+        if leftover.path.exists():
+            raise OutputError(f"{leftover.path}: cannot be removed completely. Remove it by hand.")
+        echo(f"removed {leftover.path} ({human_bytes(leftover.size)})")
+        removed += leftover.size
+    echo(f"{human_bytes(removed)} freed." if removed else "Nothing to remove.")
+
+
+def _find_leftovers(spill_dirs: Sequence[str]) -> list[Leftover]:
+    from penstock.backends.local.folders import SHARED_MEMORY
+    from penstock.storage.owned_folders import find_leftovers
+
+    temporary = Path(tempfile.gettempdir())
+    of_ray = {folder.resolve() for folder in temporary.glob("ray/session_*/penstock")}  # one has two names
+    return find_leftovers([SHARED_MEMORY, temporary, *of_ray, *map(Path, spill_dirs)])
 
 
 def _why_no_gpus() -> str:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import atexit
 import gc
+import os
+import signal
 import sys
 from importlib import import_module
-from io import StringIO, TextIOWrapper
-from types import TracebackType
-from typing import NoReturn
+from io import StringIO
+from types import FrameType, TracebackType
+from typing import Any, NoReturn
 
 import click
 
 import penstock
+from penstock.cli.terminal import close_output, make_printable
 from penstock.core.printable import printable_lines
-from penstock.errors import PenstockError, PlanError, RecipeError, suggestion
+from penstock.errors import PenstockError, PlanError, RecipeError, Terminated, suggestion
 from penstock.runtime.limits import let_threads_sleep
 
 COMMANDS = (
@@ -26,7 +29,8 @@ _OBJECTS_BETWEEN_LOOKS = 50_000
 
 EXIT_FAILED = 1
 EXIT_NOT_STARTED = 2
-EXIT_INTERRUPTED = 130
+EXIT_INTERRUPTED = 128 + signal.SIGINT
+EXIT_OUTPUT_CLOSED = 128 + signal.SIGPIPE
 
 
 class LazyGroup(click.Group):
@@ -42,6 +46,13 @@ class LazyGroup(click.Group):
             return None
         command: click.Command = import_module(f"penstock.cli.{cmd_name}").command
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - whatever a command returns
+        """Run the command that was typed."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # its reader went away, as `head` does; click would exit with the code of a failure
+            raise SystemExit(EXIT_OUTPUT_CLOSED) from None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -74,7 +85,7 @@ def cli() -> None:
     \b
     Exit codes:
       0  done     1  the run failed     2  wrong usage, recipe or plan: nothing was started
-      130  stopped with Ctrl-C
+      130  stopped with Ctrl-C     143  by SIGTERM     129  by SIGHUP     141  the reader of the output is gone
     """
 
 
@@ -84,29 +95,61 @@ def main() -> NoReturn:
     gc.set_threshold(_OBJECTS_BETWEEN_LOOKS)
     atexit.register(gc.freeze)
     let_threads_sleep()
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="surrogateescape")  # a file may have a name that is no text
+    make_printable()
     sys.excepthook = _print_traceback
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
+            signal.signal(number, _terminate)
+    try:
+        sys.exit(_run())
+    finally:
+        close_output()
+
+
+def _run() -> int:
+    try:
+        os.getcwd()  # noqa: PTH109
+    except FileNotFoundError:
+        return _without_working_folder()
     try:
         cli.main(standalone_mode=False)
     except click.ClickException as error:
         message = StringIO()
         error.show(file=message)
         click.echo(printable_lines(message.getvalue()), err=True, nl=False)
-        sys.exit(EXIT_NOT_STARTED)
+        return EXIT_NOT_STARTED
     except (KeyboardInterrupt, click.Abort):
-        click.echo("penstock: stopped.", err=True)
-        sys.exit(EXIT_INTERRUPTED)
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output went away, as `head` does; that is no error of ours
-        sys.exit(EXIT_FAILED)
+        _say("penstock: stopped.")
+        return EXIT_INTERRUPTED
+    except Terminated as stop:
+        _say(f"penstock: stopped by {stop.name}.")
+        return 128 + stop.signal
     except PenstockError as error:
         if _debug():
             raise
-        click.echo(printable_lines(f"penstock: {error}"), err=True)
-        sys.exit(EXIT_NOT_STARTED if isinstance(error, PlanError | RecipeError) else EXIT_FAILED)
-    sys.exit(0)
+        _say(f"penstock: {error}")
+        return EXIT_NOT_STARTED if isinstance(error, PlanError | RecipeError) else EXIT_FAILED
+    return 0
+
+
+def _say(text: str) -> None:
+    from penstock.monitor.console import say_on_stderr
+
+    say_on_stderr(text)
+
+
+def _terminate(number: int, _frame: FrameType | None) -> None:
+    raise Terminated(number)
+
+
+def _without_working_folder() -> int:
+    from penstock.storage.filesystem import require_working_folder
+
+    try:
+        require_working_folder()
+    except PenstockError as error:
+        _say(f"penstock: {error}")
+    return EXIT_NOT_STARTED
 
 
 def _print_traceback(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
+import shutil
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -45,6 +44,7 @@ def command(
     """
     from penstock.recipe.preview import preview_recipe
     from penstock.storage.filesystem import list_files
+    from penstock.storage.owned_folders import make_owned_folder
 
     try:
         kind = detect_format(input_path)
@@ -52,8 +52,11 @@ def command(
     except InputError as error:
         raise PlanError("preview", [str(error)]) from error
     variables = {"text_field": text_field} if text_field else {}
-    with tempfile.TemporaryDirectory(prefix="penstock-preview-") as folder:
-        found = preview_recipe(Path(folder), files, kind, recipe, overrides, documents, variables)
+    folder = make_owned_folder("preview")
+    try:
+        found = preview_recipe(folder, files, kind, recipe, overrides, documents, variables)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
     if as_json:
         echo_json(asdict(found))
     else:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
+from contextlib import suppress
 from typing import Any, TypeVar, cast
 
 import numba
@@ -18,6 +15,8 @@ from numba.core.registry import cpu_target
 from numba.core.runtime.nrt import rtsys
 from numba.extending import intrinsic
 
+from penstock.kernels.code_cache import code_cache
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 # Its attributes come from the environment; the type checker cannot see them.
@@ -27,7 +26,10 @@ _config: Any = numba.config
 def native(function: F) -> F:
     """Compile a function when it is first called, keep the code on disk, and let other threads run meanwhile."""
     dispatcher: Any = numba.njit(nogil=True)(function)
-    _config.CACHE_DIR, before = _cache_folder(), _config.CACHE_DIR
+    folder = code_cache()
+    if folder is None:
+        return cast(F, dispatcher)
+    _config.CACHE_DIR, before = str(folder), _config.CACHE_DIR
     try:
         cache_class: Any = _KeptCode
         dispatcher._cache = cache_class(function)  # what cache=True does, with a cache that loads faster
@@ -52,33 +54,27 @@ class _KeptCode(FunctionCache):
         """Return the code for a signature; None if there is none."""
         prepare_to_load()
         numbas: Any = self  # which says nothing of types
-        with numbas._guard_against_spurious_io_errors():
-            return numbas._load_overload(sig, target_context)
+        try:
+            with numbas._guard_against_spurious_io_errors():
+                return numbas._load_overload(sig, target_context)
+        except OSError:  # a cache that cannot be read costs time, and nothing else
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:  # noqa: ANN401
+        """Keep the code for a signature, if that is possible."""
+        with suppress(OSError):  # a full disk
+            cast(Any, super()).save_overload(sig, data)
 
 
 def is_compiled(function: Callable[..., Any]) -> bool:
     """Tell whether there is machine code of a function that this machine can run, in this process or on disk."""
     dispatcher: Any = function
-    kept = dispatcher._cache
+    kept: Any = dispatcher._cache
+    if code_cache() is None:
+        return bool(dispatcher.signatures)
     # What belongs to an overload beside its signature: the processor, and what was compiled.
     _, *ours = kept._index_key(None, dispatcher.targetctx.codegen())
     return bool(dispatcher.signatures) or any([*theirs] == ours for _, *theirs in kept._cache_file._load_index())
-
-
-@cache
-def _cache_folder() -> str:
-    """Return a folder named after the source of all kernels.
-
-    Numba looks only at the file of a function to tell whether its code on disk is stale, and not at the files of the
-    functions that were compiled into it.
-    """
-    here = Path(__file__).parent
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(here.glob("*.py")))).hexdigest()[:16]
-    chosen: str = _config.CACHE_DIR
-    if chosen:
-        return str(Path(chosen) / digest)
-    # Where Python keeps its own; if nobody may write there, Numba knows a place in the home folder.
-    return str(here / "__pycache__" / digest) if os.access(here, os.W_OK) else ""
 
 
 def _load_u64(typing_context: Any, data: Any, index: Any) -> Any:  # noqa: ANN401 - Numba's own types

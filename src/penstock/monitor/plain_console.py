@@ -22,3 +22,7 @@ class PlainConsole(Console):
     def render_str(self, text: str, **settings: Any) -> Text:  # noqa: ANN401 - those of rich
         """Return a string as rich text."""
         return super().render_str(printable_lines(text), **settings)
+
+    def on_broken_pipe(self) -> None:
+        """Raise like any other stream; Rich would end the process, in the middle of a run."""
+        raise BrokenPipeError

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -72,4 +73,5 @@ class Progress:
             self._bar.update(self._bar_task, completed=done, total=self.total, detail=detail)
         elif time.monotonic() - self._last_line >= self._interval:
             self._last_line = time.monotonic()
-            self._console.print(f"{self._title}: {done} of {self.total} tasks, {detail}", highlight=False)
+            with suppress(OSError):  # nothing is there to read it any more; the run goes on
+                self._console.print(f"{self._title}: {done} of {self.total} tasks, {detail}", highlight=False)

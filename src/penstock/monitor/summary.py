@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -65,9 +66,10 @@ class RunSummary:
     def print(self) -> None:
         """Show the totals."""
         console = stderr_console()
-        console.print(self._table())
-        for line in self._closing_lines():
-            console.print(printable(line), soft_wrap=True)
+        with suppress(OSError):  # nothing is there to read it; it is also in the run folder
+            console.print(self._table())
+            for line in self._closing_lines():
+                console.print(printable(line), soft_wrap=True)
 
     def _table(self) -> Table:
         from rich import box

@@ -21,7 +21,8 @@ class Crumb:
     """The file, as the worker sees it."""
 
     def __init__(self, path: Path) -> None:
-        path.write_bytes(_STEP.pack(_NONE, 0) + _BATCH.pack(_NONE))
+        if not path.exists():
+            make_crumb(path)
         with path.open("r+b") as stream:
             self._map = mmap.mmap(stream.fileno(), _SIZE)
 
@@ -32,6 +33,11 @@ class Crumb:
     def work_on(self, batch: int | None) -> None:
         """Note which batch is being worked on; None: none is."""
         _BATCH.pack_into(self._map, _STEP.size, _NONE if batch is None else batch)
+
+
+def make_crumb(path: Path) -> None:
+    """Make the file of a worker that is nowhere yet."""
+    path.write_bytes(_STEP.pack(_NONE, 0) + _BATCH.pack(_NONE))
 
 
 def crumb_path(folder: Path, worker: str) -> Path:

@@ -7,7 +7,6 @@ one batch per pool is in memory.
 from __future__ import annotations
 
 import copy
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -16,16 +15,17 @@ from typing import Any
 
 from penstock.core.lineage import root_tasks
 from penstock.core.pipeline import Pipeline
-from penstock.core.printable import printable_lines
 from penstock.core.task import Task
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
-from penstock.errors import PenstockError, suggestion
+from penstock.errors import PenstockError, Terminated, suggestion
+from penstock.monitor.console import say_on_stderr
 from penstock.monitor.progress import Progress
 from penstock.monitor.summary import RunSummary
 from penstock.plan.plan import Pool
 from penstock.runtime.machine import this_machine
 from penstock.runtime.opening import OpenRun, how_to_resume, open_run
 from penstock.runtime.settlement import Settlement
+from penstock.runtime.stop_signals import StopSignals
 from penstock.runtime.worker import Worker
 
 _CONFIG_KEYS = ("logging_interval",)
@@ -75,20 +75,35 @@ class InlineExecutor:
         checkpoint_path: str | Path | None = None,
     ) -> list[Task[Any]]:
         """Run the pipeline and return what its last stage gave, in the order of the input."""
+        with StopSignals() as stop:
+            return self._execute(stop, pipeline, initial_tasks, checkpoint_path)
+
+    def _execute(
+        self,
+        stop: StopSignals,
+        pipeline: Pipeline,
+        initial_tasks: Sequence[Task[Any]] | None,
+        checkpoint_path: str | Path | None,
+    ) -> list[Task[Any]]:
         machine = this_machine(*self._claims)
         opened = open_run(pipeline, machine, initial_tasks, checkpoint_path, self._run_dir, ledger=self.ledger)
         run = _InlineRun(opened, Progress(pipeline.name, self._interval, enabled=self._show_progress))
         try:
             outputs = run.run(root_tasks(initial_tasks), initial_are_sources=initial_tasks is not None)
-            opened.tidy()
-        except KeyboardInterrupt:
-            print(printable_lines(how_to_resume(pipeline, run.sources_done, checkpoint_path)), file=sys.stderr)
+            with stop.held():
+                opened.tidy()
+        except (KeyboardInterrupt, Terminated):
+            say_on_stderr(how_to_resume(pipeline, run.sources_done, checkpoint_path))
             raise
         finally:
-            opened.close()
-            self.last_summary = run.summary(opened.output)
+            with stop.held():
+                opened.close()
+                self.last_summary = run.summary(opened.output)
         if opened.has_something_to_say:
-            opened.folder.write_summary(self.last_summary.to_dict())
+            with stop.held():
+                opened.folder.write_summary(self.last_summary.to_dict())
+        if stop.is_asked_for:
+            say_on_stderr(f"'{pipeline.name}' had done all of its work when it was stopped.")
         if self._show_progress:
             self.last_summary.print()
         return outputs

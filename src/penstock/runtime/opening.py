@@ -18,6 +18,7 @@ from penstock.plan.plan import Plan
 from penstock.runtime.changed_input import withdraw_changed
 from penstock.runtime.fingerprint import fingerprint
 from penstock.runtime.planning import plan_pipeline
+from penstock.storage.filesystem import require_working_folder
 from penstock.storage.journal import Journal
 from penstock.storage.run_folder import RunFolder, beside_output
 
@@ -64,6 +65,7 @@ def open_run(
     ledger: bool = True,
 ) -> OpenRun:
     """Plan a run and open what it writes to; raise before anything was touched if it cannot run."""
+    require_working_folder()
     plan = plan_pipeline(
         pipeline,
         cluster,

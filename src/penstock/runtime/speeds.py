@@ -26,6 +26,7 @@ from penstock.errors import OutputError
 from penstock.plan.plan import Plan, Pool
 from penstock.runtime.fingerprint import fingerprint
 from penstock.storage.atomic import atomic_write
+from penstock.storage.user_cache import temporary_cache, user_cache
 
 # Increased when the meaning of an entry changes: older files are not read then.
 _VERSION = 1
@@ -55,8 +56,7 @@ class _File(_Version):
 
 def speeds_file() -> Path:
     """Return where speeds are kept: a folder that may be deleted at any time."""
-    folder = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(folder) / "penstock" / "speeds.json"
+    return (user_cache() or temporary_cache()) / "speeds.json"
 
 
 def keys_of(plan: Plan) -> list[str]:

@@ -29,12 +29,32 @@ _CONTENT_TAGS = ("ETag", "etag", "md5Hash", "content_md5", "crc32c")
 def filesystem_of(path: str, storage_options: dict[str, Any] | None = None) -> tuple[Any, str]:
     """Return the filesystem a path lives on, and its name there."""
     if "://" not in path and "::" not in path and not storage_options:
+        if not path.startswith("/"):
+            require_working_folder()
         return _this_machine(), LocalFileSystem._strip_protocol(path)  # what fsspec would say, in a tenth of the time
     try:
         filesystem, name = url_to_fs(path, **(storage_options or options_for(path)))
     except (ImportError, ValueError) as error:
         raise InputError(f"{path}: this kind of address cannot be opened here: {error}") from error
     return filesystem, name
+
+
+def is_writable(folder: Path) -> bool:
+    """Tell whether files can be made in a folder; to root, permissions say yes also where a disk is read-only."""
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        return False
+    return not os.statvfs(folder).f_flag & os.ST_RDONLY
+
+
+def require_working_folder() -> None:
+    """Raise if the current folder was deleted: nothing can be found from there, and no process can be started."""
+    try:
+        os.getcwd()  # noqa: PTH109
+    except FileNotFoundError as error:
+        raise InputError(
+            "the current folder no longer exists: it was deleted, or moved and made again. Change to a folder that "
+            "exists (to the same one, if it was made again) and run again."
+        ) from error
 
 
 @cache

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -111,8 +112,12 @@ class Journal:
         self._stream.truncate(whole)
         self._stream.seek(whole)
         if not whole:
-            self._stream.write(MAGIC)
-            self._append(_Begun(fingerprint))
+            try:
+                self._stream.write(MAGIC)
+                self._append(_Begun(fingerprint))
+            except CheckpointError:
+                self.close()
+                raise
 
     def commit(self, groups: Sequence[DoneGroup]) -> None:
         """Record groups as done, together: after a crash all of them are there or none."""
@@ -142,12 +147,19 @@ class Journal:
 
     def close(self) -> None:
         """Close the file."""
-        self._stream.close()
+        with suppress(OSError):  # what could not be written has been reported
+            self._stream.close()
 
     def _append(self, record: _Record) -> None:
-        self._stream.write(framed(msgspec.msgpack.encode(record)))
-        self._stream.flush()
-        os.fsync(self._stream.fileno())
+        try:
+            self._stream.write(framed(msgspec.msgpack.encode(record)))
+            self._stream.flush()
+            os.fsync(self._stream.fileno())
+        except OSError as error:
+            raise CheckpointError(
+                f"checkpoint {self.path.parent}: what is complete cannot be recorded: {error.strerror}. What was "
+                "recorded before is whole. Free some space there, and run the same again to resume."
+            ) from error
 
     def _load(self, fingerprint: dict[str, str]) -> int:
         """Read what is whole, and return how many bytes that is."""

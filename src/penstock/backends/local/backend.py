@@ -34,6 +34,7 @@ from penstock.backends.local.messages import (
 from penstock.backends.local.own_stages import may_stay, needed_by
 from penstock.backends.local.process import WorkerOrders, worker_main
 from penstock.backends.local.spares import Spare, Spares
+from penstock.backends.local.task_files import write_spilled
 from penstock.backends.local.worker_process import LocalWorker, resident_bytes
 from penstock.backends.reception import Reception
 from penstock.backends.reports import Done, Gives
@@ -43,10 +44,10 @@ from penstock.core.task import Task
 from penstock.ledger.keeping import KeptLedger
 from penstock.plan.plan import Plan
 from penstock.runtime.books import Books
-from penstock.runtime.crumb import batch_of, crumb_path, take_crumb
+from penstock.runtime.crumb import batch_of, crumb_path, make_crumb, take_crumb
 from penstock.runtime.machine import GB
 from penstock.runtime.selection import rows_of
-from penstock.runtime.transport import Stored, dump_task, store
+from penstock.runtime.transport import Stored, dump_task
 from penstock.schedule.actions import (
     Action,
     AskWorker,
@@ -153,10 +154,8 @@ class LocalBackend:
 
     def put(self, key: str, task: Task[Any]) -> Stored:
         """Store a task that a run begins with."""
-        path = self.folders.spill / f"root-{len(self._stored)}"
-        with explain_write(str(path)):
-            store(dump_task(task), path)
-        stored = Stored(task.task_id, task._order, task._sources, 0, rows_of(task), str(path))
+        path = write_spilled(dump_task(task), f"root-{len(self._stored)}", self.folders.spill)
+        stored = Stored(task.task_id, task._order, task._sources, 0, rows_of(task), path)
         self._stored.add(key, stored)
         return stored
 
@@ -207,12 +206,14 @@ class LocalBackend:
             sys_path=tuple(sys.path),
             preludes=preludes(),
         )
+        crumb = self._make_crumb(action.worker)
         orders = WorkerOrders(
             chain,
             steps=self._chains[action.pool],
             environment={"CUDA_VISIBLE_DEVICES": ",".join(str(index) for index in action.placement.gpus)},
             memory_folder=self.folders.memory,
             spill_folder=self.folders.spill,
+            crumb=crumb,
             failure_folder=self._failure_folder,
             with_pandas=not self._may_stay[action.pool],
         )
@@ -223,11 +224,11 @@ class LocalBackend:
             ours, theirs = self._context.Pipe()
             process = self._context.Process(target=worker_main, args=(theirs, orders), name=f"penstock-{action.worker}")
             start(process)
-            self.folders.guard(self._context)
             theirs.close()
             line, served = Line(ours), frozenset()
             line.never_wait()
-        worker = LocalWorker(action.worker, action.pool, process, line, chain.threads, served=served | {action.pool})
+        served |= {action.pool}
+        worker = LocalWorker(action.worker, action.pool, process, line, chain.threads, crumb, served=served)
         self._workers[worker.id] = worker
         self._selector.register(worker.line, selectors.EVENT_READ, lambda mask: self._reached(worker, mask))
         self._selector.register(process.sentinel, selectors.EVENT_READ, lambda _mask: self._ended(worker))
@@ -247,7 +248,19 @@ class LocalBackend:
             process = psutil.Process(worker.process.pid)
         except psutil.Error:
             return None
-        return batch_of(crumb_path(self.folders.memory, worker.id), process)
+        return batch_of(worker.crumb, process)
+
+    def _make_crumb(self, worker: str) -> Path:
+        """Make the file in which a worker notes where it is; on disk where shared memory is full."""
+        path = crumb_path(self.folders.memory, worker)
+        try:
+            make_crumb(path)
+        except OSError:
+            path.unlink(missing_ok=True)
+            path = crumb_path(self.folders.spill, worker)
+            with explain_write(str(path)):
+                make_crumb(path)
+        return path
 
     def _spare_for(self, pool: int, threads: int) -> Spare | None:
         """Return a process that waits for orders, or will in a moment: to fork another takes longer."""
@@ -319,7 +332,7 @@ class LocalBackend:
         del self._workers[worker.id]
         self._selector.unregister(worker.line)
         self._selector.unregister(worker.process.sentinel)
-        take_crumb(crumb_path(self.folders.memory, worker.id))
+        take_crumb(worker.crumb)
         self._spares.add(Spare(worker.process, worker.line, worker.threads, worker.served, self.now()))
         return [WorkerGone(worker.id)]
 
@@ -338,7 +351,7 @@ class LocalBackend:
         del self._workers[worker.id]
         self._selector.unregister(worker.process.sentinel)
         worker.line.close()
-        step, rows = take_crumb(crumb_path(self.folders.memory, worker.id))
+        step, rows = take_crumb(worker.crumb)
         if worker.ending:
             return [*events, WorkerGone(worker.id)]
         reason, from_outside = worker.how_it_ended()

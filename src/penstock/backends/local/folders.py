@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerContext
+from multiprocessing.util import get_temp_dir
 from pathlib import Path
 
-from penstock.backends.local.fork_server import start
+from penstock.errors import OutputError
+from penstock.storage.cleaner import Cleaner
+from penstock.storage.filesystem import is_writable
+from penstock.storage.owned_folders import SPILL_LINK, owned_name
 
-_SHARED_MEMORY = Path("/dev/shm")
+SHARED_MEMORY = Path("/dev/shm")
 
 
 @dataclass
@@ -23,46 +24,66 @@ class RunFolders:
 
     memory: Path
     spill: Path
-    _lifeline: Connection | None = None
+    _cleaner: Cleaner
 
     @classmethod
     def make(cls, spill_dir: str | None) -> RunFolders:
-        """Make the folders."""
-        parent = _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK) else None
-        memory = Path(tempfile.mkdtemp(prefix=f"penstock-{os.getpid()}-", dir=parent))
-        if spill_dir is not None:
-            Path(spill_dir).mkdir(parents=True, exist_ok=True)
-        spill = Path(tempfile.mkdtemp(prefix=f"penstock-spill-{os.getpid()}-", dir=spill_dir))
-        return cls(memory, spill)
+        """Make the folders; before that, start the process that removes them when this one is gone."""
+        name = owned_name()
+        spill = spill_folder(spill_dir) / name.replace("penstock-", "penstock-spill-", 1)
+        memory = [parent / name for parent in (SHARED_MEMORY, Path(tempfile.gettempdir())) if is_writable(parent)]
+        # Python has a folder too, with the socket of the fork server: a killed process would leave it behind.
+        cleaner = Cleaner((spill, *memory), of_process=[Path(get_temp_dir())])
+        folders = cls(spill, spill, cleaner)
+        try:
+            spill.mkdir(mode=0o700)
+            folders._make_memory(memory)
+        except OSError as error:
+            folders.remove()
+            raise OutputError(
+                f"a run needs a temporary folder, which cannot be made: {error}. Free some space there, or choose "
+                "another place with the environment variable TMPDIR or with StreamingExecutor(spill_dir=...)."
+            ) from error
+        return folders
 
-    def guard(self, context: ForkServerContext) -> None:
-        """Have somebody who removes them when this process is gone; called when there may be something in them."""
-        if self._lifeline is None:
-            theirs, self._lifeline = multiprocessing.Pipe(duplex=False)
-            arguments = (theirs, (self.memory, self.spill))
-            start(context.Process(target=_clean_up_after, args=arguments, daemon=False))
-            theirs.close()
+    def _make_memory(self, candidates: Sequence[Path]) -> None:
+        """Make the first folder that can be made; in a full shared memory none can."""
+        for folder in candidates:
+            try:
+                folder.mkdir(mode=0o700)
+            except OSError:
+                continue
+            self.memory = folder
+            with suppress(OSError):  # it only helps `penstock doctor` to find the other folder
+                (folder / SPILL_LINK).symlink_to(self.spill)
+            return
 
     def remove(self) -> None:
-        """Remove everything now, and let the other one go home."""
-        for folder in (self.memory, self.spill):
+        """Remove everything now."""
+        for folder in (self.spill, self.memory):
             shutil.rmtree(folder, ignore_errors=True)
-        if self._lifeline is not None:
-            self._lifeline.close()
+        self._cleaner.dismiss()
+
+
+def spill_folder(spill_dir: str | None) -> Path:
+    """Return the folder that runs spill to, made if it is missing; raise if nothing can be written there."""
+    folder = Path(spill_dir) if spill_dir is not None else None
+    try:
+        folder = (folder or Path(tempfile.gettempdir())).absolute()
+        folder.mkdir(parents=True, exist_ok=True)
+        if not is_writable(folder):
+            raise PermissionError("not writable by this user")
+    except OSError as error:
+        reason = "it is a file, or inside one" if isinstance(error, FileExistsError | NotADirectoryError) else error
+        named = f"spill_dir={spill_dir!r}" if spill_dir is not None else "the system's folder for temporary files"
+        raise OutputError(
+            f"{named} cannot be used: {reason}. Set spill_dir to a folder on a disk with room for what does not fit "
+            "into memory; without it the system's folder for temporary files is used."
+        ) from error
+    return folder
 
 
 def shared_memory_free() -> int:
     """Return how many bytes of shared memory are free."""
-    folder = _SHARED_MEMORY if _SHARED_MEMORY.is_dir() else Path(tempfile.gettempdir())
+    folder = SHARED_MEMORY if SHARED_MEMORY.is_dir() else Path(tempfile.gettempdir())
     return shutil.disk_usage(folder).free
-
-
-def _clean_up_after(lifeline: Connection, folders: tuple[Path, ...]) -> None:
-    """Wait until the other end of a pipe is closed, which also happens when its process is killed; then remove."""
-    import signal
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with suppress(EOFError):
-        lifeline.recv_bytes()
-    for folder in folders:
-        shutil.rmtree(folder, ignore_errors=True)

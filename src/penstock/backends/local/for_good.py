@@ -10,10 +10,15 @@ from importlib import import_module
 
 @contextmanager
 def for_good() -> Iterator[None]:
-    """Look for no garbage, now or later: there is none, and a worker that looked would copy every page it looks at."""
+    """Look for no garbage, now or later: there is none, and a worker that looked would copy every page it looks at.
+
+    What cannot be loaded is left to the workers, which report why; the process that they are forked from would die.
+    """
     gc.disable()
     try:
         yield
+    except Exception as error:
+        raise ImportError(f"not loaded: {error}") from error
     finally:
         gc.freeze()
         gc.enable()

@@ -10,18 +10,21 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from enum import IntEnum
-from multiprocessing import forkserver, get_context
+from multiprocessing import forkserver, get_context, resource_tracker
 from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
+from types import FrameType
 from typing import Any
 
 from penstock.errors import ClusterError
+from penstock.storage.filesystem import require_working_folder
 
 # So many may die before it is said that none can live here.
 _SERVERS = 5
 _PATIENCE_S = 0.1
 # It has to load what workers need before it answers the first time, on a machine that may be busy.
 _ANSWER_S = 300.0
+FOR_THE_DRIVER = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Loaded(IntEnum):
@@ -46,14 +49,52 @@ def fork_server(loaded: Loaded) -> ForkServerContext:
     """
     context = get_context("forkserver")
     context.set_forkserver_preload([_MODULES[what] for what in Loaded if what <= loaded])
-    with without_main():
-        forkserver.ensure_running()
+    _ensure_running()
     return context
+
+
+def _ensure_running() -> None:
+    with without_main(), _starting_deaf():
+        forkserver.ensure_running()
+
+
+@contextmanager
+def _starting_deaf() -> Iterator[None]:
+    """Start processes on which SIGINT, SIGTERM and SIGHUP have no effect: they inherit that these are blocked.
+
+    A batch scheduler and a terminal send these to every process of a job. The driver decides what they mean, and lets
+    workers finish first. A signal that comes for this process meanwhile is delivered afterwards.
+    """
+    old = signal.pthread_sigmask(signal.SIG_BLOCK, FOR_THE_DRIVER)
+    try:
+        # Python's own helper process: it makes itself deaf to all but SIGHUP, and then unblocks what it had blocked.
+        resource_tracker.ensure_running()
+        signal.pthread_sigmask(signal.SIG_BLOCK, FOR_THE_DRIVER)
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, old)
+
+
+def leave_signals_to_the_driver() -> None:
+    """Let this process do nothing on signals that are meant for the driver.
+
+    By a function, and not blocked or ignored: programs that a stage starts would inherit that, and could not be ended.
+    """
+    for number in FOR_THE_DRIVER:
+        signal.signal(number, _do_nothing)
+        signal.siginterrupt(number, False)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, FOR_THE_DRIVER)
+
+
+def _do_nothing(_number: int, _frame: FrameType | None) -> None:
+    pass
 
 
 def start(process: BaseProcess) -> None:
     """Start a process; if the server dies over it, by another one."""
+    require_working_folder()  # Python tells every new process where it is
     for number in range(_SERVERS):
+        _ensure_running()
         with without_main(), suppress(EOFError, ConnectionError), _deadline():
             process.start()
             return

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.backends.chain import ChainOrders, set_up_chain
+from penstock.backends.local.fork_server import leave_signals_to_the_driver
 from penstock.backends.local.messages import (
     Begin,
     Free,
@@ -27,21 +28,21 @@ from penstock.backends.local.messages import (
     Stop,
     ToWorker,
 )
+from penstock.backends.local.task_files import write_spilled, write_task
 from penstock.backends.reports import Done, Failed, Gives, Wants
 from penstock.backends.resident import ResidentMemory
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.core.worker_info import NodeInfo
 from penstock.errors import PenstockError
-from penstock.runtime.crumb import Crumb, crumb_path
+from penstock.runtime.crumb import Crumb
 from penstock.runtime.isolation import stops_everybody
 from penstock.runtime.limits import set_thread_variables
 from penstock.runtime.pandas_later import expect_pandas
 from penstock.runtime.reproduction import keep_failure
 from penstock.runtime.selection import rows_of
-from penstock.runtime.transport import Stored, dump_task, joined, load, size_of, store
+from penstock.runtime.transport import Stored, dump_task, joined, load, size_of
 from penstock.runtime.worker import Worker
-from penstock.storage.atomic import explain_write
 
 _PR_SET_PDEATHSIG = 1
 _GIVE_AT_MOST = 64
@@ -58,6 +59,8 @@ class WorkerOrders:
     environment: dict[str, str]
     memory_folder: Path
     spill_folder: Path
+    # Where to note which step is at work, in case the process dies. The driver has made it: shared memory may be full.
+    crumb: Path
     failure_folder: Path
     # Whether anybody in there may hand pandas' data to Arrow.
     with_pandas: bool
@@ -66,7 +69,7 @@ class WorkerOrders:
 def worker_main(connection: Connection, orders: WorkerOrders) -> None:
     """Live as a worker until told to stop, or until the driver is gone."""
     _die_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the driver decides what it means
+    leave_signals_to_the_driver()
     line = Line(connection)
     following: WorkerOrders | None = orders
     try:
@@ -89,7 +92,7 @@ class _Process:
         self._failures = 0
         self._stored = 0
         self._resident = ResidentMemory()
-        self._crumb = Crumb(crumb_path(orders.memory_folder, orders.chain.worker))
+        self._crumb = Crumb(orders.crumb)
 
     def live(self) -> WorkerOrders | None:
         """Work until told to stop; return what to do then, if there is something."""
@@ -167,10 +170,10 @@ class _Process:
             place = joined(parts)
         else:
             self._stored += 1
-            folder = self._orders.spill_folder if spill else self._orders.memory_folder
-            place = str(folder / f"{self._orders.chain.worker}-{self._stored}")
-            with explain_write(place):
-                store(parts, Path(place))
+            name = f"{self._orders.chain.worker}-{self._stored}"
+            memory, disk = self._orders.memory_folder, self._orders.spill_folder
+            place = write_spilled(parts, name, disk) if spill else write_task(parts, name, memory, disk)
+        # What is on disk for want of shared memory counts like the rest: the budget still bounds what waits.
         return Stored(task.task_id, task._order, task._sources, 0 if spill else size, rows_of(task), place)
 
     def _give(self, batch: int, outputs: list[Stored]) -> None:

@@ -17,6 +17,8 @@ from penstock.runtime.books import Books
 from penstock.runtime.machine import this_machine
 
 _SHARE_OF_FREE_MEMORY = 0.4
+# Where shared memory is smaller than that, as in most containers, the rest of what waits between stages is on disk.
+_LEAST = 2**30
 
 
 class LocalVenue:
@@ -41,11 +43,11 @@ class LocalVenue:
         return False
 
     def budget(self, asked: int | None) -> int:
-        """Take what was asked for, else a share of the memory that is free, and no more than shared memory holds."""
+        """Take what was asked for, else a share of the free memory; above 1 GiB, no more than shared memory holds."""
         if asked:
             return asked
         free = int(psutil.virtual_memory().available)
-        return max(2**26, int(min(_SHARE_OF_FREE_MEMORY * free, 0.8 * shared_memory_free())))
+        return max(2**26, int(min(_SHARE_OF_FREE_MEMORY * free, max(_LEAST, 0.8 * shared_memory_free()))))
 
     def backend(
         self, plan: Plan, books: Books, *, max_attempts: int, spill_dir: str | None, ledger: KeptLedger | None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from dataclasses import dataclass, field
 from multiprocessing.context import ForkServerProcess
+from pathlib import Path
 
 import psutil
 
@@ -24,6 +25,8 @@ class LocalWorker:
     process: ForkServerProcess
     line: Line
     threads: int
+    # Where it notes which step is at work.
+    crumb: Path
     orders: dict[int, RunBatch] = field(default_factory=dict)
     is_up: bool = False
     ending: bool = False

@@ -83,6 +83,8 @@ class NodeKeeper:
     def clean_up(self) -> None:
         """Remove what the run has left on this machine."""
         shutil.rmtree(self._folder, ignore_errors=True)
+        with suppress(OSError):  # of several nodes on one machine, the last one removes the folder of the run
+            self._folder.parent.rmdir()
 
 
 def _tail(logs: Path, pid: int) -> list[str]:

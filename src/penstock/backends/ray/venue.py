@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +16,7 @@ from penstock.extras import require
 from penstock.ledger.keeping import KeptLedger
 from penstock.plan.plan import Plan, Pool
 from penstock.runtime.books import Books
+from penstock.storage.owned_folders import owned_name
 
 _ADDRESS = "RAY_ADDRESS"
 _IGNORE_HEAD = "CURATOR_IGNORE_RAY_HEAD_NODE"
@@ -58,7 +58,7 @@ class RayVenue:
         try:
             ignore_head = ignore_head or os.environ.get(_IGNORE_HEAD, "").lower() in ("1", "true", "yes")
             self.nodes = RayNodes(
-                uuid.uuid4().hex[:12], cpu_share=cpu_share, ignore_head=ignore_head, gpu_memory_gb=gpu_memory_gb
+                owned_name(), cpu_share=cpu_share, ignore_head=ignore_head, gpu_memory_gb=gpu_memory_gb
             )
             self.cluster = self.nodes.look()
             self._shares = Shares(self.nodes)

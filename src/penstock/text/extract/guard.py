@@ -83,8 +83,13 @@ class Guard:
 
     def _start(self) -> subprocess.Popen[bytes]:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        # A session of its own: what is sent to all processes of a run must not look like a record that crashes it.
         process = subprocess.Popen(
-            [sys.executable, "-c", _SERVE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+            [sys.executable, "-c", _SERVE],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,
         )
         self._process = process
         assert process.stdin is not None
@@ -112,7 +117,8 @@ def serve() -> None:
     requests = sys.stdin.buffer
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not get between the replies
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the worker to handle
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # these are for the driver to handle
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     pickled, cpu_limit_s = _receive(requests)
     extractor = pickle.loads(pickled)

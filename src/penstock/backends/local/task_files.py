@@ -1,0 +1,61 @@
+"""Where a worker writes a task between two stages: in shared memory while there is room, in the spill folder otherwise.
+
+Shared memory may be as small as 64 MB, as in most containers, and other runs and programs use it too. So room is looked
+for at every write, and a write that finds none all the same is done again on disk.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+from penstock.errors import OutputError
+from penstock.runtime.transport import size_of, store
+from penstock.storage.atomic import explain_write
+
+# Left to other programs: this share of shared memory, but not more than so many bytes.
+_SHARE_LEFT = 0.05
+_MOST_LEFT = 2**28
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.ENOMEM})
+
+
+def write_task(parts: list[Any], name: str, memory: Path, spill: Path) -> str:
+    """Write a dumped task to shared memory, or to disk if it does not fit; return the file."""
+    if has_room(memory, size_of(parts)):
+        path = memory / name
+        try:
+            store(parts, path)
+        except OSError as error:
+            path.unlink(missing_ok=True)
+            if error.errno not in _NO_ROOM:
+                raise OutputError(f"{path}: a task between two stages cannot be stored: {error}") from error
+        else:
+            return str(path)
+    return write_spilled(parts, name, spill)
+
+
+def write_spilled(parts: list[Any], name: str, spill: Path) -> str:
+    """Write a dumped task to disk; return the file."""
+    path = spill / name
+    with explain_write(str(path)):
+        try:
+            store(parts, path)
+        except OSError as error:
+            path.unlink(missing_ok=True)
+            if error.errno in _NO_ROOM:
+                raise OutputError(
+                    f"{spill}: the disk is full, and tasks between two stages that do not fit into shared memory are "
+                    "stored there. Free some space, or choose another folder with StreamingExecutor(spill_dir=...)."
+                ) from error
+            raise
+    return str(path)
+
+
+def has_room(folder: Path, size: int) -> bool:
+    """Tell whether a file fits into a folder and leaves some room for others."""
+    found = os.statvfs(folder)
+    left = min(_SHARE_LEFT * found.f_blocks * found.f_frsize, _MOST_LEFT)
+    has_names = found.f_files == 0 or found.f_favail > 0  # 0: as many as one likes
+    return has_names and found.f_bavail * found.f_frsize - size >= left

@@ -1,0 +1,66 @@
+"""Standard output and standard error as they are: without an encoding for every character, closed, or gone."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import sys
+from contextlib import suppress
+from io import TextIOWrapper
+
+_HANDLER = "penstock.printable"
+# ASCII under another name: click takes a stream of that encoding for a mistake, and writes UTF-8 to it.
+_ASCII = "penstock_ascii"
+# What tables and messages are drawn with, for a terminal or a log that knows ASCII only.
+_PLAIN = {
+    "─": "-", "━": "-", "╸": "-", "╺": "-", "│": "|", "┃": "|", "└": "`", "├": "|", "→": "->", "←": "<-", "…": "...",
+    "·": "-", "–": "-", "—": "-", "×": "x", "≥": ">=", "≤": "<=", "≈": "~", "•": "*", "’": "'", "“": '"', "”": '"',
+}  # fmt: skip
+
+
+def make_printable() -> None:
+    """Let everything be printed: no character of a document, a message or a file name can end a command."""
+    codecs.register_error(_HANDLER, _printable)
+    codecs.register(_find_ascii)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            is_ascii = codecs.lookup(stream.encoding).name == "ascii"
+            stream.reconfigure(encoding=_ASCII if is_ascii else stream.encoding, errors=_HANDLER)
+
+
+def close_output() -> None:
+    """Flush what was printed; if it can't be, because its reader is gone, let Python not try again and complain."""
+    for stream, descriptor in ((sys.stdout, 1), (sys.stderr, 2)):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            with suppress(OSError):
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, descriptor)
+                os.close(nowhere)
+
+
+def _find_ascii(name: str) -> codecs.CodecInfo | None:
+    if name != _ASCII:
+        return None
+    ascii_ = codecs.lookup("ascii")
+    return codecs.CodecInfo(
+        ascii_.encode,
+        ascii_.decode,
+        ascii_.streamreader,
+        ascii_.streamwriter,
+        ascii_.incrementalencoder,
+        ascii_.incrementaldecoder,
+        name=_ASCII,
+    )
+
+
+def _printable(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Return the nearest thing that can be printed in place of characters that cannot be encoded."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    first = error.object[error.start]
+    if "\udc80" <= first <= "\udcff":
+        return bytes([ord(first) - 0xDC00]), error.start + 1  # a byte of a file name that is not text
+    plain = _PLAIN.get(first) or first.encode("ascii", "backslashreplace").decode("ascii")
+    return plain, error.start + 1
