@@ -22,8 +22,10 @@ from penstock.errors import PenstockError, suggestion
 from penstock.monitor.progress import Progress
 from penstock.monitor.summary import RunSummary
 from penstock.plan.plan import Pool
+from penstock.runtime.conservation import compare_steps, raise_if_any
 from penstock.runtime.machine import this_machine
 from penstock.runtime.opening import OpenRun, how_to_resume, open_run
+from penstock.runtime.selection import count_rows, rows_of
 from penstock.runtime.settlement import Settlement
 from penstock.runtime.worker import Worker
 
@@ -79,6 +81,7 @@ class InlineExecutor:
         run = _InlineRun(opened, Progress(pipeline.name, self._interval, enabled=self._show_progress))
         try:
             outputs = run.run(root_tasks(initial_tasks), initial_are_sources=initial_tasks is not None)
+            run.check_counts()
             opened.tidy()
         except KeyboardInterrupt:
             print(how_to_resume(pipeline, run.sources_done, checkpoint_path), file=sys.stderr)
@@ -113,10 +116,15 @@ class _InlineRun:
             for number, pool in enumerate(plan.pools)
         ]
         self._started_at = time.monotonic()
+        # Rows of the tasks that the run begins with; and those of sources that an earlier run has completed.
+        self._rows_begun = self._rows_resumed = 0
+        # The pool that takes the sources in: the first, if they are given, else the one after it.
+        self._sources_enter = 0
 
     def run(self, roots: list[Task[Any]], *, initial_are_sources: bool) -> list[Task[Any]]:
         """Run every task to the end."""
         pools = list(zip(self._plan.pools, self._workers, strict=True))
+        self._rows_begun = count_rows(roots)
         started: list[Worker] = []
         try:
             for number, worker in enumerate(self._workers):
@@ -125,6 +133,7 @@ class _InlineRun:
             if initial_are_sources:
                 sources = roots
             else:
+                self._sources_enter = 1
                 result = self._workers[0].run(roots)
                 self._folder.add_dead_letters(result.rejections)
                 sources, pools = result.outputs, pools[1:]
@@ -136,6 +145,16 @@ class _InlineRun:
             raise
         _stop_all(started)
         return self._settlement.results()
+
+    def check_counts(self) -> None:
+        """Raise if rows were lost or doubled on their way through the stages."""
+        mistakes: list[str] = []
+        entered = self._rows_begun
+        for number, worker in enumerate(self._workers):
+            entered -= self._rows_resumed if number == self._sources_enter else 0
+            mistakes += compare_steps(worker.step_counters, entered)
+            entered = worker.step_counters[-1].rows_out
+        raise_if_any(mistakes)
 
     def summary(self, output: str | None) -> RunSummary:
         """Return the totals so far."""
@@ -165,6 +184,7 @@ class _InlineRun:
         """Give out the sources that an earlier run did not complete; of the others, take the results."""
         for source in sources:
             if self._settlement.is_done(source.task_id):
+                self._rows_resumed += rows_of(source)
                 continue
             self._on_its_way.enter([source])
             yield source

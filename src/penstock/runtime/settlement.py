@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.core.rejection import Rejection
 from penstock.core.task import Task
 from penstock.runtime.completion import Completion, SourceRecord
 from penstock.storage.journal import Journal
@@ -18,6 +19,8 @@ class Settlement:
         self.sources_done = 0
         # Of those, the ones that an earlier run had completed.
         self.resumed = 0
+        # What could not be processed of those.
+        self.failed_before: list[Rejection] = []
         self._folder = folder
         self._journal = journal
         self._results: list[Task[Any]] = []
@@ -30,8 +33,10 @@ class Settlement:
         """Tell whether an earlier run has completed this source; if so, take its results over."""
         if self._journal is None or source_id not in self._journal.done:
             return False
-        self._settle(self._journal.done[source_id])
+        record: SourceRecord = self._journal.done[source_id]
+        self._settle(record)
         self.resumed += 1
+        self.failed_before += [rejection for rejection in record.rejections if rejection.failed]
         return True
 
     def commit(self) -> None:

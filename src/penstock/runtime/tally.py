@@ -11,6 +11,7 @@ from penstock.core.counters import StageCounters
 from penstock.core.task import Task
 from penstock.ledger.collector import Passage
 from penstock.runtime.calling import Step
+from penstock.runtime.selection import count_rows
 
 
 class Consumed:
@@ -19,6 +20,8 @@ class Consumed:
     def __init__(self, tasks: Sequence[Task[Any]], passage: Passage | None = None) -> None:
         self.tasks = len(tasks)
         self.items, self.bytes = measure(tasks)
+        # Less those that were set aside, once that is known.
+        self.rows = count_rows(tasks)
         self.task_ids = ",".join(task.task_id for task in tasks)
         self.noun = tasks[0].noun if tasks else ""
         self.passage = passage
@@ -26,7 +29,7 @@ class Consumed:
     def used_up(self) -> Consumed:
         """Return the same tasks when all of them is accounted for already."""
         rest = copy.copy(self)
-        rest.tasks = rest.items = rest.bytes = 0
+        rest.tasks = rest.items = rest.bytes = rest.rows = 0
         return rest
 
 
@@ -47,7 +50,15 @@ def count(step: Step, counters: list[StageCounters], whole: StageCounters) -> No
         counter.bytes_out += part.bytes_out
         counter.seconds += part.seconds
         counter.noun_in = counter.noun_out = whole.noun_in
-    counters[0].add(StageCounters(counters[0].stage, rejected=whole.rejected, metrics=whole.metrics))
+    counters[0].add(
+        StageCounters(
+            counters[0].stage,
+            rejected=whole.rejected,
+            metrics=whole.metrics,
+            rows_processed=whole.rows_processed,
+            rows_out=whole.rows_out,
+        )
+    )
 
 
 def measure(tasks: Sequence[Task[Any]]) -> tuple[int, int]:

@@ -93,6 +93,8 @@ class Worker:
     waits_for_credit: bool = False
     # How many batches it was seen to hold when it was put in its place among the others, if it is there.
     filed_under: int | None = None
+    # The batch it is being killed for because that took too long, and the reason; it is still at work until it is gone.
+    overdue: tuple[int, str] | None = None
     # The worker that goes when this one is ready.
     replaces: str | None = None
     is_replaced: bool = False

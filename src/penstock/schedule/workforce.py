@@ -106,6 +106,13 @@ def kill(run: Run, worker: Worker, reason: str) -> deque[Batch]:
     return batches
 
 
+def kill_overdue_worker(run: Run, worker: Worker, reason: str) -> None:
+    """End a worker whose batch takes too long. It keeps the batch until it is gone and its position is known."""
+    worker.overdue = (worker.batches[0].id, reason)
+    _leave_staff(run, worker, Status.DRAINING)
+    run.actions.append(KillWorker(worker.id, reason))
+
+
 def end_batch(run: Run, worker: Worker) -> None:
     """Take the batch a worker has ended off its list, and see what it does now."""
     pool = run.pools[worker.pool]

@@ -117,7 +117,7 @@ class LocalBackend:
                     self._send(worker, Stop(stay=self._may_stay[worker.pool]))
             case KillWorker(worker_id, reason):
                 if (worker := self._workers.get(worker_id)) is not None:
-                    worker.ending, worker.kill_reason = True, reason
+                    worker.kill_reason = reason
                     worker.process.kill()
             case RunBatch():
                 self._run(action)

@@ -56,6 +56,8 @@ from penstock.schedule.events import (
 _SMALL = 8192
 _LOOK_AT_NODES_EVERY_S = 1.0
 _STOP_PATIENCE_S = 30.0
+# So long a machine has to say where a worker was that was killed there.
+_LAST_WORDS_PATIENCE_S = 10.0
 # Who has not begun by then may never: another job has taken its place.
 _START_PATIENCE_S = 60.0
 
@@ -129,9 +131,12 @@ class RayBackend:
                 worker.ending = True
                 worker.stop_by = self.now() + _STOP_PATIENCE_S
                 self._ears.listen(worker.actor.stop.remote(), partial(self._stopped, worker))
-            case KillWorker():
-                self._discard(worker)
-                self._ears.tell(WorkerGone(worker.id))
+            case KillWorker(_, reason):
+                worker.kill_reason = reason
+                worker.stop_by = self.now() + _LAST_WORDS_PATIENCE_S
+                self._died(worker, None)  # its machine is asked where it was
+                with suppress(RayError):
+                    ray.kill(worker.actor)
 
     def wait(self, until: float) -> Sequence[Event]:
         """Return what has happened, as soon as something has."""

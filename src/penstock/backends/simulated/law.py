@@ -30,7 +30,7 @@ class Law:
     hang_probability: float = 0.0
     # Whether the so-many-th worker that is started cannot be set up.
     setup_fails: Callable[[int], bool] = lambda attempt: False
-    # Whether a worker that is killed still gets its outputs out: late, when somebody else may do the work already.
+    # Whether a worker that is killed still gets its outputs out before it ends.
     late_results: bool = False
 
 
