@@ -275,7 +275,9 @@ class Worker:
         self._rejections.extend(replace(rejection, task_id=consumed.task_ids) for rejection in rejected)
         if consumed.passage is not None:
             consumed.passage.gave(outputs, step.take_verdicts())
-        items_out, bytes_out = measure(outputs)
+        items_out, bytes_out, rows_out = measure(outputs)
+        counters[0].rows_processed += consumed.rows
+        counters[0].rows_out += rows_out
         metrics = step._consume_custom_metrics()
         whole = StageCounters(
             step.name,
@@ -289,8 +291,6 @@ class Worker:
             noun_in=consumed.noun,
             noun_out=outputs[0].noun if outputs else "",
             metrics=metrics,
-            rows_processed=consumed.rows,
-            rows_out=count_rows(outputs),
         )
         count(step, counters, whole)
         for output in outputs:
