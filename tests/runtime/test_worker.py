@@ -180,7 +180,7 @@ def test_an_error_names_stage_task_and_file() -> None:
     message, row = str(caught.value).split("\n")
     here = f'({__file__}, line {fail.__code__.co_firstlineno + 1}, in fail: raise KeyError("lang"))'
     assert message == f"stage 'detect': process failed on task 0_0 (from crawl/a.jsonl): KeyError: 'lang' {here}"
-    assert row == "  The row: crawl/a.jsonl, document 1: crawl/a.jsonl"
+    assert row == "  The row: crawl/a.jsonl"
     assert isinstance(caught.value.__cause__, KeyError)
 
 

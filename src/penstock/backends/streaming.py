@@ -166,7 +166,9 @@ class StreamingExecutor:
             f"The row: {row_in_words(first)}",
             f"All of them: {run.opened.folder.dead_letters}",
             f"To see it fail: {first.reproduce}" if first.reproduce else "",
-            "To go on past such rows: config={'ignore_failures': True}.",
+            f"To go on past more of them: a larger max_failed than {self._terms.max_failed:g}."
+            if self._config["ignore_failures"] and self._terms.max_failed is not None
+            else "To go on past such rows: config={'ignore_failures': True}.",
         ]
         raise StageError("\n  ".join(line for line in lines if line))
 

@@ -67,7 +67,7 @@ def failure_of(
     """
     task, position = locate(tasks, row)
     alone = task.select([position]) or task
-    source, number, byte = _origin(task, position)
+    source, number, byte = _origin(task, alone, position)
     return Rejection(
         stage=step.name,
         reason=str(why),
@@ -82,9 +82,9 @@ def failure_of(
     )
 
 
-def _origin(task: Task[Any], row: int) -> tuple[str, int | None, int | None]:
+def _origin(task: Task[Any], alone: Task[Any], row: int) -> tuple[str, int | None, int | None]:
     """Return which file a row is from, and which document of it, or at which byte; the row where that is not known."""
-    files = task._metadata.get("source_files", [])
+    files = alone._metadata.get("source_files", [])
     all_files = ", ".join(files[:3])
     rows = task.source_rows if isinstance(task, DocumentBatch) else None
     if rows is None:
@@ -101,6 +101,8 @@ def _origin(task: Task[Any], row: int) -> tuple[str, int | None, int | None]:
 def row_in_words(failure: Rejection) -> str:
     """Say which row failed: where it came from, and how it begins."""
     where = failure.source or f"task {failure.task_id}"
+    if failure.excerpt == failure.source:  # the row is a file
+        return where
     number = f", document {failure.position + 1:,}" if failure.position is not None else ""
     number = f", byte {failure.byte:,}" if failure.byte is not None else number
     cut = "…" if len(failure.excerpt) > _LONGEST_EXCERPT else ""
