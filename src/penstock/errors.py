@@ -9,6 +9,7 @@
     │   └── MissingColumnError    a batch lacks a column that a stage needs
     ├── OutputError               a result cannot be written where it was asked for
     ├── StageError                a stage raised while it worked on a task; names stage and task
+    ├── LostRowsError             the counts of a run do not add up: rows were lost or doubled, a defect of Penstock
     ├── ClusterError              a cluster cannot be started, reached or used
     ├── CheckpointError           a checkpoint belongs to another pipeline, or cannot be read
     ├── MissingExtraError         an optional dependency is not installed; says what to type
@@ -82,6 +83,10 @@ class OutputError(PenstockError):
 
 class StageError(PenstockError, RuntimeError):
     """A stage raised while it worked on a task."""
+
+
+class LostRowsError(PenstockError, RuntimeError):
+    """The counts of a run do not add up."""
 
 
 class ClusterError(PenstockError, RuntimeError):

@@ -208,7 +208,7 @@ def test_a_failure_can_be_seen_again_from_the_command_in_the_error(tmp_path: Pat
     )
     done = penstock(tmp_path, "run", "job.yaml")
     assert done.returncode == 1
-    assert "Read 6 documents, kept 5 (83.3%), dropped 0." in done.stderr
+    assert "Read 6 documents, kept 5 (83.3%), dropped 0, failed 1." in done.stderr
     [line] = [line.strip() for line in done.stderr.splitlines() if "To see it fail: " in line]
     again = penstock(tmp_path, *line.removeprefix("To see it fail: penstock ").split())
     assert again.returncode == 1

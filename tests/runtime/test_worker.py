@@ -177,7 +177,10 @@ def test_an_error_names_stage_task_and_file() -> None:
     task = FileGroupTask("d", ["crawl/a.jsonl"], _metadata={"source_files": ["crawl/a.jsonl"]})
     with pytest.raises(StageError) as caught:
         run_stage(Returns(fail).with_(name="detect"), task)
-    assert str(caught.value) == "stage 'detect': process failed on task 0_0 (from crawl/a.jsonl): KeyError: 'lang'"
+    message, row = str(caught.value).split("\n")
+    here = f'({__file__}, line {fail.__code__.co_firstlineno + 1}, in fail: raise KeyError("lang"))'
+    assert message == f"stage 'detect': process failed on task 0_0 (from crawl/a.jsonl): KeyError: 'lang' {here}"
+    assert row == "  The row: crawl/a.jsonl"
     assert isinstance(caught.value.__cause__, KeyError)
 
 

@@ -33,8 +33,9 @@ def test_it_finds_exactly_the_bad_rows(rows: int, bad: set[int], max_attempts: i
     recovery = Recovery(0, rows, max_attempts)
     probes = search(recovery, guilty)
     assert set(recovery.bad) == guilty
-    assert recovery.verdict() == (Selection(0, without=tuple(sorted(guilty))),)
-    assert probes <= 2 + len(guilty) * (2 * rows.bit_length() + max_attempts)
+    assert recovery.verdict() == (Selection(0, without=tuple(sorted(guilty)), reasons=("died",) * len(guilty)),)
+    # Without a bad row, the search follows the half that must have one down to a single row.
+    assert probes <= 1 + rows.bit_length() + len(guilty) * (2 * rows.bit_length() + max_attempts)
 
 
 @modest
@@ -55,15 +56,16 @@ def test_a_row_is_condemned_only_after_failing_alone_often_enough() -> None:
     recovery.passed()
     recovery.passed()
     assert recovery.next_probe() is None
-    assert recovery.bad == []
+    assert recovery.bad == {}
 
 
 def test_a_second_round_at_a_step_leaves_out_what_the_first_has_found() -> None:
-    recovery = Recovery(1, 8, 1, before=(Selection(0, without=(5,)),), known=(2,))
+    before = Selection(0, without=(5,), reasons=("exit",))
+    recovery = Recovery(1, 8, 1, before=(before,), known={2: "hung"})
     probe = recovery.next_probe()
-    assert probe == Selection(1, 0, 4, (2,))
+    assert probe == Selection(1, 0, 4, (2,), ("hung",))
     search(recovery, {6})
-    assert recovery.verdict() == (Selection(0, without=(5,)), Selection(1, without=(2, 6)))
+    assert recovery.verdict() == (before, Selection(1, without=(2, 6), reasons=("hung", "died")))
 
 
 def test_where_everything_fails_it_gives_up_before_it_has_tried_every_row() -> None:
@@ -71,3 +73,36 @@ def test_where_everything_fails_it_gives_up_before_it_has_tried_every_row() -> N
     probes = search(recovery, set(range(10_000)))
     assert recovery.is_hopeless
     assert probes < 60
+    recovery.give_up()
+    assert set(recovery.bad) == set(range(10_000))
+    assert "not tried alone" in recovery.bad[5000]
+
+
+def test_bad_rows_at_the_beginning_do_not_cost_the_others() -> None:
+    recovery = Recovery(0, 1000, max_attempts=1)
+    search(recovery, set(range(40)))
+    assert not recovery.is_hopeless
+    assert set(recovery.bad) == set(range(40))
+
+
+@modest
+@given(st.integers(2, 5000), st.data())
+def test_a_row_that_hangs_is_found_with_at_most_one_hang_per_halving(rows: int, data: st.DataObject) -> None:
+    bad = data.draw(st.integers(0, rows - 1))
+    recovery = Recovery(0, rows, max_attempts=1)
+    hangs = 0
+    while (probe := recovery.next_probe()) is not None:
+        if probe.start <= bad < (probe.stop or 0):
+            hangs += 1
+            recovery.failed("hung")
+        else:
+            recovery.passed()
+    assert set(recovery.bad) == {bad}
+    assert hangs <= (rows - 1).bit_length()
+
+
+def test_a_half_that_was_killed_from_outside_is_no_evidence_for_the_other_half() -> None:
+    recovery = Recovery(0, 8, max_attempts=1, is_certain=False)
+    recovery.passed()
+    probe = recovery.next_probe()
+    assert (probe.start, probe.stop) == (4, 8) if probe else False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from penstock.backends.simulated.law import Law, constant
 from penstock.backends.simulated.simulate import simulate
 from penstock.core.cluster import Cluster, Node
@@ -13,6 +15,7 @@ from penstock.schedule.actions import (
     GrantCredit,
     KillWorker,
     RunBatch,
+    Selection,
     StartWorker,
     StopWorker,
 )
@@ -104,7 +107,7 @@ def test_what_hangs_is_killed_although_others_keep_talking() -> None:
         actions = scheduler.handle(float(second), BatchDone(two, batches[two], 1.0))
         batches.update({run.worker: run.batch for run in actions if isinstance(run, RunBatch)})
         killed += of(KillWorker, actions)
-    assert killed == [KillWorker(one, "took longer than task_timeout_s=10")]
+    assert killed == [KillWorker(one, "took longer than task_timeout_s=10", wants_position=True)]
 
 
 def test_waiting_for_credit_is_no_hanging_and_no_work() -> None:
@@ -227,11 +230,42 @@ def test_a_late_result_is_dropped_unless_somebody_has_given_it_since() -> None:
     [again] = of(StartWorker, actions)
     assert isinstance(again, StartWorker)
     late = Emitted(run.worker, run.batch, (Output("0_0", (0, 0), 5),))
-    assert scheduler.handle(5.1, late) == [DropItems(("1/0_0",))]
-    scheduler.handle(5.2, WorkerGone(run.worker))
+    scheduler.handle(5.1, WorkerGone(run.worker))
+    assert scheduler.handle(5.2, late) == [DropItems(("1/0_0",))]
     scheduler.handle(6.0, WorkerReady(again.worker))
     scheduler.handle(7.0, Emitted(again.worker, run.batch, (Output("0_0", (0, 0), 5),)))
     assert DropItems(("1/0_0",)) not in scheduler.handle(7.1, late), "that would take the good one away"
+
+
+def hung(**settings: Any) -> tuple[Scheduler, str, RunBatch]:
+    """Return a scheduler that has just had a worker killed for a batch of one file, which a chain makes many rows of."""
+    limits = Settings(memory_budget=10**9, **settings)
+    scheduler = Scheduler([PoolSpec("p", workers=1, timeout_s=5.0)], machine(), limits)
+    worker, run = ready(scheduler, items=1)
+    assert of(KillWorker, scheduler.handle(5.0, Tick()))
+    return scheduler, worker, run
+
+
+def test_a_result_that_arrives_before_a_killed_worker_is_gone_counts() -> None:
+    scheduler, worker, run = hung()
+    scheduler.handle(5.1, BatchDone(worker, run.batch, 5.1))
+    scheduler.handle(5.2, WorkerLost(worker, "killed", 2, 100))
+    assert scheduler.pools[0].done == 1
+    assert not scheduler.items
+
+
+def test_after_a_timeout_rows_are_searched_at_the_step_that_hung() -> None:
+    scheduler, worker, _ = hung(max_attempts=1)
+    scheduler.handle(5.1, WorkerLost(worker, "killed", 2, 100))
+    [batch] = scheduler.pools[0].retries
+    assert batch.selections == (Selection(2, 0, 50),)
+
+
+def test_a_killed_worker_that_cannot_say_where_it_was_counts_as_an_attempt() -> None:
+    scheduler, worker, _ = hung(max_attempts=3)
+    scheduler.handle(5.1, WorkerGone(worker))
+    [batch] = scheduler.pools[0].retries
+    assert batch.attempts == 1
 
 
 def test_a_worker_that_is_gone_with_work_in_hand_loses_nothing() -> None:

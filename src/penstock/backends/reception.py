@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -52,6 +53,8 @@ class Reception:
         self._plan = plan
         self._books = books
         self._holdings = holdings
+        # How many rows a worker has given so far of a batch that it has not ended.
+        self._rows_given: Counter[tuple[str, int]] = Counter()
 
     def take(self, worker: Reporter, report: Report) -> list[Event]:
         """Enter a report into the books, and return what the scheduler has to hear."""
@@ -59,24 +62,34 @@ class Reception:
             case Done(batch, outputs, seconds, resident, counters, rejections):
                 given = self._give(worker, batch, outputs)
                 order = worker.orders.pop(batch)
-                if not order.again:  # what is only made again was counted the first time
-                    self._books.count(worker.pool, counters)
-                    inputs = [self._holdings.stored(key) for key in order.items]
-                    self._books.done(inputs, rejections, probe=order.probe)
+                rows_given = self._rows_given.pop((worker.id, batch), 0)
+                if order.again or order.probe:  # what is only made again was counted the first time
+                    return [*given, BatchDone(worker.id, batch, seconds, resident)]
+                self._books.conservation.batch_done(
+                    worker.pool, counters, rejections, rows_given if not order.already else None
+                )
+                self._books.count(worker.pool, counters)
+                if (trouble := self._books.systematic.note(worker.pool, counters, rejections)) is not None:
+                    self._books.write_down(rejections)
+                    return [*given, BatchFailed(worker.id, batch, trouble, stops_run=True)]
+                self._books.done([self._holdings.stored(key) for key in order.items], rejections)
                 return [*given, BatchDone(worker.id, batch, seconds, resident)]
             case Gives(batch, outputs):
                 return self._give(worker, batch, outputs)
             case Wants(batch, size):
                 return [CreditWanted(worker.id, batch, size)]
             case Failed(batch, reason, counters, stops_run):
-                self._books.count(worker.pool, counters)
+                if stops_run:  # otherwise the batch is run again, or given up
+                    self._books.count(worker.pool, counters)
                 del worker.orders[batch]
+                self._rows_given.pop((worker.id, batch), None)
                 return [BatchFailed(worker.id, batch, reason, stops_run)]
 
     def dead_letter(self, letter: DeadLetter) -> None:
-        """Write down rows that killed their worker."""
-        inputs = [self._holdings.stored(key) for key in letter.items]
-        self._books.dead_letter(self._plan.pools[letter.pool], inputs, letter, closes=letter.rows is None)
+        """Write down a batch that is given up; single rows are written down by the worker that runs the others."""
+        if letter.rows is None:
+            inputs = [self._holdings.stored(key) for key in letter.items]
+            self._books.give_up(letter.pool, inputs, letter.error)
 
     def _give(self, worker: Reporter, batch: int, outputs: Sequence[Stored]) -> list[Event]:
         """Note what a worker stored; of what a checkpoint has already, nothing goes on."""
@@ -85,6 +98,7 @@ class Reception:
         made_from = worker.orders[batch].items
         entered: list[Stored] = []
         entries: list[Output] = []
+        self._rows_given[worker.id, batch] += sum(stored.rows for stored in outputs)
         for stored in outputs:
             if is_source and self._books.settlement.is_done(stored.id):
                 stored.remove()
@@ -96,4 +110,6 @@ class Reception:
                 entered.append(stored)
             entries.append(Output(stored.id, stored.order, stored.size, stored.rows))
         self._books.emitted(entered, last=last)
+        if not last:
+            self._books.conservation.entered(worker.pool + 1, sum(stored.rows for stored in entered))
         return [Emitted(worker.id, batch, tuple(entries))] if entries else []

@@ -21,6 +21,7 @@ from penstock.core.task import Task
 from penstock.errors import OutputError, StageError, Terminated, suggestion
 from penstock.monitor.console import say_on_stderr
 from penstock.monitor.summary import RunSummary
+from penstock.runtime.blame import row_in_words
 from penstock.runtime.opening import how_to_resume, open_run
 from penstock.runtime.stop_signals import StopSignals
 
@@ -88,6 +89,7 @@ class StreamingExecutor:
             task_timeout_s=task_timeout_s,
             max_attempts=max_retries + 1,
             max_failed=max_failed,
+            ignore_failures=bool(self._config["ignore_failures"]),
             batch_mode=self._config["execution_mode"] == "batch",
             autoscale_interval_s=float(self._config["autoscale_interval_s"]),
             logging_interval_s=float(self._config["logging_interval"]),
@@ -159,6 +161,7 @@ class StreamingExecutor:
             say_on_stderr(f"'{pipeline.name}' had done all of its work when it was stopped.")
         if self._terms.show_progress:
             self.last_summary.print()
+        run.check_counts()
         self._judge(run)
         if self._terms.profile:
             run.keep_speeds()
@@ -172,12 +175,19 @@ class StreamingExecutor:
         if not failed or first is None or (self._config["ignore_failures"] and not self._too_many(run)):
             return
         rest = "the run was stopped at that" if run.scheduler.stopping else "everything else was"
+        before = len(run.books.settlement.failed_before)
         lines = [
             f"{failed} of the input could not be processed; {rest}.",
+            f"{before} of them in the run that this one continues; without its checkpoint they are tried again."
+            if before
+            else "",
             f"The first: {first.reason} (task {first.task_id}).",
+            f"The row: {row_in_words(first)}",
             f"All of them: {run.opened.folder.dead_letters}",
             f"To see it fail: {first.reproduce}" if first.reproduce else "",
-            "To go on past such rows: config={'ignore_failures': True}.",
+            f"To go on past more of them: a larger max_failed than {self._terms.max_failed:g}."
+            if self._config["ignore_failures"] and self._terms.max_failed is not None
+            else "To go on past such rows: config={'ignore_failures': True}.",
         ]
         raise StageError("\n  ".join(line for line in lines if line))
 

@@ -40,6 +40,8 @@ class Terms:
     max_attempts: int
     # More failures than that end the run; a share of all rows is judged at the end.
     max_failed: float | None
+    # Whether a run may succeed although rows could not be processed.
+    ignore_failures: bool
     batch_mode: bool
     autoscale_interval_s: float
     logging_interval_s: float
@@ -58,7 +60,9 @@ class StreamingRun:
     def __init__(self, opened: OpenRun, venue: Venue, terms: Terms) -> None:
         self.opened = opened
         failure_folder = Path(_local_folder(opened, opened.plan.pipeline)) / "failures"
-        self.books = Books(opened.plan, opened.folder, opened.journal, failure_folder)
+        self.books = Books(
+            opened.plan, opened.folder, opened.journal, failure_folder, ignores_failures=terms.ignore_failures
+        )
         settings = Settings(
             memory_budget=venue.budget(terms.memory_budget),
             autoscale_interval_s=terms.autoscale_interval_s,
@@ -122,6 +126,11 @@ class StreamingRun:
         if self.scheduler.stopping and not self._gave_up:
             raise stop.exception()
 
+    def check_counts(self) -> None:
+        """Raise if rows were lost or doubled; of a run that was stopped, not all can be accounted for."""
+        if self.scheduler.fatal is None and not self.scheduler.stopping:
+            self.books.conservation.check(self.books.counters, self.books.settlement.on_its_way.unfinished)
+
     def keep_speeds(self) -> None:
         """Write down for the next run how fast each pool was."""
         seen = [pool.estimate for pool in self.scheduler.pools]
@@ -168,13 +177,16 @@ class StreamingRun:
             stored = backend.put(item_key(0, task.task_id), task)
             if given:
                 self.books.emitted([stored], last=False)
+            self.books.conservation.entered(0, stored.rows)
             outputs.append(Output(task.task_id, task._order, 0, rows_of(task)))
         return outputs
 
     def _look(self, backend: RunBackend, now: float) -> None:
         """Show how far the run has come, and stop it if more has failed than may."""
         most = self._terms.max_failed
-        if most is not None and most >= 1 and self.books.failed > most and not self._gave_up:
+        # The scheduler knows of rows that ended a worker before they are written down.
+        failed = max(self.books.failed, self.scheduler.dead)
+        if most is not None and most >= 1 and failed > most and not self._gave_up:
             self._gave_up = True
             backend.ask_to_stop()
         view = snapshot(self.scheduler, self.opened.plan, now - self._started, now, self.books.failed)

@@ -73,6 +73,9 @@ class FileGroupTask(Task[list[str]]):
 
 # A place in the files of a task: the number of the file above these bits, the byte or row in that file below them.
 PLACE_BITS = 40
+# What a reader notes of a batch from several files: which document of the task is the first of which file, in order.
+# None: its documents are known by their place, and not by their number.
+FILE_STARTS = "file_starts"
 
 
 class SizedFile(NamedTuple):

@@ -15,8 +15,8 @@ class Rejection:
     stage: str
     reason: str
     source: str = ""
-    # Which line or row of the source, counted from 1 (of what a stage failed on: which row of its task, from 0); None
-    # where nobody counted.
+    # Which line or row of the source, counted from 1 (of what a stage failed on: which document of its source task, as
+    # the reader numbered them, from 0); None where it is not known.
     position: int | None = None
     excerpt: str = ""
     task_id: str = ""
@@ -25,6 +25,9 @@ class Rejection:
     reproduce: str = ""
     # The byte of the source, decompressed, at which it begins.
     byte: int | None = None
+    # What is the same for all rows that failed alike: the type of the exception and the line of code, or how the worker
+    # ended.
+    cause: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as plain data."""

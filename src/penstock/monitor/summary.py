@@ -105,11 +105,11 @@ class RunSummary:
             lines.append(f"The run was stopped before it was done; {read or 0:,} documents had been read.")
         elif read is not None and not grew:  # where stages make documents, "kept" would mean nothing
             by = "; ".join(f"{count:,} by {stage}" for stage, count in sorted(dropped.items(), key=lambda e: -e[1]))
-            failed = sum(c.errors for c in self.counters if c.noun_in == "documents")
+            failed = sum(c.failed for c in self.counters if c.noun_in == "documents")
             kept = read - sum(dropped.values()) - failed
             share = f" ({kept / read:.1%})" if read else ""
             lines.append(f"Read {read:,} documents, kept {kept:,}{share}, dropped {sum(dropped.values()):,}"
-                         + (f": {by}." if by else "."))  # fmt: skip
+                         + (f": {by}" if by else "") + (f", failed {failed:,}." if failed else "."))  # fmt: skip
         if self.resumed:
             lines.append(f"Went on where an earlier run stopped: {self.resumed:,} source tasks were complete already.")
         if self.num_dead_letters:

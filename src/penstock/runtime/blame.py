@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from penstock.core.documents import DocumentBatch
+from penstock.core.files import FILE_STARTS, PLACE_BITS
 from penstock.core.rejection import MAX_EXCERPT, Rejection
 from penstock.core.task import Task
 from penstock.errors import MissingColumnError, PenstockError, StageError
 from penstock.runtime.calling import Step
+from penstock.runtime.code_place import cause_of, code_place
 from penstock.runtime.selection import locate
+
+_LONGEST_EXCERPT = 300
 
 
 class blaming:  # noqa: N801 - reads as a word in a with statement
@@ -30,7 +35,9 @@ class blaming:  # noqa: N801 - reads as a word in a with statement
             names = ", ".join(task.task_id for task in self._tasks)
             where = f" on task {names}" + (f" (from {', '.join(files[:3])})" if files else "")
         reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        raise StageError(f"stage '{self._step.name}': {self._call} failed{where}: {reason}") from error
+        place = code_place(error)
+        at = f" ({place})" if place is not None else ""
+        raise StageError(f"stage '{self._step.name}': {self._call} failed{where}: {reason}{at}") from error
 
 
 def require_inputs(step: Step, task: Task[Any]) -> None:
@@ -51,19 +58,52 @@ def failure_of(
     step: Step,
     tasks: Sequence[Task[Any]],
     row: int,
-    error: Exception | None,
+    why: str | Exception,
     keep: Callable[[Step, Task[Any]], str] | None,
 ) -> Rejection:
-    """Describe one row that a stage cannot process; ``keep`` puts it aside, and returns what to type to see it fail."""
+    """Describe one row that a stage cannot process; ``keep`` puts it aside, and returns what to type to see it fail.
+
+    ``why`` is what the stage raised, or in words what became of the worker.
+    """
     task, position = locate(tasks, row)
     alone = task.select([position]) or task
+    source, number, byte = _origin(task, alone, position)
     return Rejection(
         stage=step.name,
-        reason=str(error),
-        source=", ".join(alone._metadata.get("source_files", [])[:3]),
-        position=position,
-        excerpt=task.excerpt(position)[:MAX_EXCERPT],
+        reason=str(why),
+        source=source,
+        position=number,
+        byte=byte,
+        excerpt=alone.excerpt(0)[:MAX_EXCERPT] if alone.num_items else repr(task),
         task_id=task.task_id,
         failed=True,
         reproduce=keep(step, alone) if keep is not None else "",
+        cause=cause_of(why) if isinstance(why, Exception) else why.split(" (")[0].split("\n")[0],
     )
+
+
+def _origin(task: Task[Any], alone: Task[Any], row: int) -> tuple[str, int | None, int | None]:
+    """Return which file a row is from, and which document of it, or at which byte; the row where that is not known."""
+    files = alone._metadata.get("source_files", [])
+    all_files = ", ".join(files[:3])
+    rows = task.source_rows if isinstance(task, DocumentBatch) else None
+    if rows is None:
+        return all_files, row, None
+    number = int(rows[row])
+    starts = task._metadata.get(FILE_STARTS, ())
+    if starts is None:
+        file = number >> PLACE_BITS
+        return (files[file] if file < len(files) else all_files), None, number & ((1 << PLACE_BITS) - 1)
+    first, file = max((start for start in starts if start[0] <= number), default=(0, 0))
+    return (files[file] if starts and file < len(files) else all_files), number - first, None
+
+
+def row_in_words(failure: Rejection) -> str:
+    """Say which row failed: where it came from, and how it begins."""
+    where = failure.source or f"task {failure.task_id}"
+    if failure.excerpt == failure.source:  # the row is a file
+        return where
+    number = f", document {failure.position + 1:,}" if failure.position is not None else ""
+    number = f", byte {failure.byte:,}" if failure.byte is not None else number
+    cut = "…" if len(failure.excerpt) > _LONGEST_EXCERPT else ""
+    return f"{where}{number}: {failure.excerpt[:_LONGEST_EXCERPT]}{cut}"

@@ -7,14 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from penstock.core.counters import StageCounters
-from penstock.core.rejection import MAX_EXCERPT, Rejection
+from penstock.core.rejection import Rejection
 from penstock.core.task import Task
-from penstock.plan.plan import Plan, Pool
+from penstock.plan.plan import Plan
+from penstock.runtime.blame import failure_of
+from penstock.runtime.calling import Step
+from penstock.runtime.conservation import Conservation
 from penstock.runtime.reproduction import keep_failure
-from penstock.runtime.selection import apply_selection, locate, rows_of
+from penstock.runtime.selection import count_rows
 from penstock.runtime.settlement import Settlement
+from penstock.runtime.systematic import Systematic
 from penstock.runtime.transport import Stored
-from penstock.schedule.actions import DeadLetter, Selection
 from penstock.storage.journal import Journal
 from penstock.storage.run_folder import RunFolder
 
@@ -24,12 +27,22 @@ _KEPT_FAILURES = 20
 class Books:
     """Keeps account of one run on the driver."""
 
-    def __init__(self, plan: Plan, folder: RunFolder, journal: Journal | None, failure_folder: Path) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        folder: RunFolder,
+        journal: Journal | None,
+        failure_folder: Path,
+        *,
+        ignores_failures: bool = False,
+    ) -> None:
         self.counters = [
             [StageCounters(part.name) for step in pool.steps for part in step.parts()] for pool in plan.pools
         ]
-        self.failed = 0
-        self.first_failure: Rejection | None = None
+        self.conservation = Conservation([[len(step.parts()) for step in pool.steps] for pool in plan.pools])
+        self.systematic = Systematic(plan.pools, ignores_failures=ignores_failures)
+        self._failed = 0
+        self._first_failure: Rejection | None = None
         # Whether the user gave the tasks the run begins with, instead of a first stage that makes them.
         self.given_sources = False
         self._plan = plan
@@ -43,6 +56,16 @@ class Books:
             part.name for pool in plan.pools for step in pool.steps for part in step.parts() if part.is_repetition
         }
         self._failed_at_first: set[tuple[str, str]] = set()
+
+    @property
+    def failed(self) -> int:
+        """How many rows could not be processed, in this run or in the one that it continues."""
+        return self._failed + len(self.settlement.failed_before)
+
+    @property
+    def first_failure(self) -> Rejection | None:
+        """The first row that could not be processed."""
+        return self._first_failure or next(iter(self.settlement.failed_before), None)
 
     def count(self, pool: int, counters: Sequence[StageCounters]) -> None:
         """Add what a worker counted."""
@@ -60,39 +83,25 @@ class Books:
         self._on_its_way.output(stored.load())
         stored.remove()
 
-    def done(self, inputs: Sequence[Stored], rejections: Sequence[Rejection], *, probe: bool) -> None:
+    def done(self, inputs: Sequence[Stored], rejections: Sequence[Rejection]) -> None:
         """Note that a batch is finished: what it became has been noted before."""
-        if probe:
-            return
         self._set_aside(inputs, rejections)
         self._leave(inputs)
 
-    def dead_letter(self, pool: Pool, inputs: Sequence[Stored], letter: DeadLetter, *, closes: bool) -> None:
-        """Write down rows that killed their worker; with ``closes`` the whole batch is given up."""
+    def write_down(self, rejections: Sequence[Rejection]) -> None:
+        """Write down rows of a batch that ends the run: a checkpoint must not take it for done."""
+        self._set_aside((), rejections)
+
+    def give_up(self, pool: int, inputs: Sequence[Stored], error: str) -> None:
+        """Write down all rows of a batch that no worker could process, when it is not known which of them are bad."""
         tasks = [stored.load() for stored in inputs]
-        step = pool.steps[min(letter.step, len(pool.steps) - 1)]
-        rows = letter.rows if letter.rows is not None and letter.step == 0 else None
-        names = [part.name for part in step.parts()]
-        stage = names[0] if len(names) == 1 else f"{names[0]} … {names[-1]}"
-        rejections = []
-        for row in rows if rows is not None else range(len(tasks)):
-            task, position = locate(tasks, row) if rows is not None else (tasks[row], 0)
-            where = "" if letter.rows is None or rows is not None else f" (rows {list(letter.rows)[:10]} at that stage)"
-            rejections.append(
-                Rejection(
-                    stage=stage,
-                    reason=f"{letter.error}{where}",
-                    source=", ".join(task._metadata.get("source_files", [])[:3]),
-                    position=position if rows is not None else None,
-                    excerpt=task.excerpt(position)[:MAX_EXCERPT] if rows_of(task) > position else repr(task),
-                    task_id=task.task_id,
-                    failed=True,
-                    reproduce=self._keep(pool, tasks, letter),
-                )
-            )
+        steps = self._plan.pools[pool].steps
+        reproduce = self._keep(steps, tasks)
+        rows = range(count_rows(tasks))
+        rejections = [failure_of(steps[0], tasks, row, error, lambda *_: reproduce) for row in rows]
+        self.conservation.given_up(pool, rejections)
         self._set_aside(inputs, rejections)
-        if closes:
-            self._leave(inputs)
+        self._leave(inputs)
 
     def _leave(self, inputs: Sequence[Stored]) -> None:
         self._on_its_way.leave([stored for stored in inputs if stored.sources])
@@ -102,8 +111,8 @@ class Books:
         if not rejections:
             return
         failures = [rejection for rejection in rejections if rejection.failed and not self._is_repeated(rejection)]
-        self.failed += len(failures)
-        self.first_failure = self.first_failure or next(iter(failures), None)
+        self._failed += len(failures)
+        self._first_failure = self._first_failure or next(iter(failures), None)
         sources = next((stored.sources for stored in inputs if stored.sources), ())
         if sources:
             self._on_its_way.reject(sources[0], rejections)
@@ -118,14 +127,9 @@ class Books:
             self._failed_at_first.add((rejection.source, rejection.reason))
         return False
 
-    def _keep(self, pool: Pool, tasks: Sequence[Task[Any]], letter: DeadLetter) -> str:
-        """Keep what killed a worker, and return what to type to see it again."""
+    def _keep(self, steps: Sequence[Step], tasks: Sequence[Task[Any]]) -> str:
+        """Keep a batch that was given up, and return what to type to see it fail again."""
         self._kept += 1
         if self._kept > _KEPT_FAILURES:
             return ""
-        path = self.failure_folder / f"lost-{self._kept}.pickle"
-        chosen = list(tasks)
-        if letter.rows is not None and letter.step == 0:
-            others = set(range(sum(rows_of(task) for task in tasks))) - set(letter.rows)
-            chosen = apply_selection(tasks, Selection(without=tuple(others)))
-        return keep_failure(path, pool.steps, chosen)
+        return keep_failure(self.failure_folder / f"lost-{self._kept}.pickle", steps, tasks)

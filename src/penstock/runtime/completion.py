@@ -81,6 +81,11 @@ class Completion:
         self._may_be_complete = {}
         return taken
 
+    @property
+    def unfinished(self) -> list[str]:
+        """Sources of which something is still on its way."""
+        return [source for leader, count in self._pending.items() if count for source in self._members[leader]]
+
     def _record(self, source: str) -> SourceRecord:
         return self._records.setdefault(source, SourceRecord())
 

@@ -22,8 +22,10 @@ from penstock.monitor.console import say_on_stderr
 from penstock.monitor.progress import Progress
 from penstock.monitor.summary import RunSummary
 from penstock.plan.plan import Pool
+from penstock.runtime.conservation import compare_steps, raise_if_any
 from penstock.runtime.machine import this_machine
 from penstock.runtime.opening import OpenRun, how_to_resume, open_run
+from penstock.runtime.selection import count_rows, rows_of
 from penstock.runtime.settlement import Settlement
 from penstock.runtime.stop_signals import StopSignals
 from penstock.runtime.worker import Worker
@@ -90,6 +92,7 @@ class InlineExecutor:
         run = _InlineRun(opened, Progress(pipeline.name, self._interval, enabled=self._show_progress))
         try:
             outputs = run.run(root_tasks(initial_tasks), initial_are_sources=initial_tasks is not None)
+            run.check_counts()
             with stop.held():
                 opened.tidy()
         except (KeyboardInterrupt, Terminated):
@@ -129,10 +132,15 @@ class _InlineRun:
             for number, pool in enumerate(plan.pools)
         ]
         self._started_at = time.monotonic()
+        # Rows of the tasks that the run begins with; and those of sources that an earlier run has completed.
+        self._rows_begun = self._rows_resumed = 0
+        # The pool that takes the sources in: the first, if they are given, else the one after it.
+        self._sources_enter = 0
 
     def run(self, roots: list[Task[Any]], *, initial_are_sources: bool) -> list[Task[Any]]:
         """Run every task to the end."""
         pools = list(zip(self._plan.pools, self._workers, strict=True))
+        self._rows_begun = count_rows(roots)
         started: list[Worker] = []
         try:
             for number, worker in enumerate(self._workers):
@@ -141,6 +149,7 @@ class _InlineRun:
             if initial_are_sources:
                 sources = roots
             else:
+                self._sources_enter = 1
                 result = self._workers[0].run(roots)
                 self._folder.add_dead_letters(result.rejections)
                 sources, pools = result.outputs, pools[1:]
@@ -152,6 +161,16 @@ class _InlineRun:
             raise
         _stop_all(started)
         return self._settlement.results()
+
+    def check_counts(self) -> None:
+        """Raise if rows were lost or doubled on their way through the stages."""
+        mistakes: list[str] = []
+        entered = self._rows_begun
+        for number, worker in enumerate(self._workers):
+            entered -= self._rows_resumed if number == self._sources_enter else 0
+            mistakes += compare_steps(worker.step_counters, entered)
+            entered = worker.step_counters[-1].rows_out
+        raise_if_any(mistakes)
 
     def summary(self, output: str | None) -> RunSummary:
         """Return the totals so far."""
@@ -181,6 +200,7 @@ class _InlineRun:
         """Give out the sources that an earlier run did not complete; of the others, take the results."""
         for source in sources:
             if self._settlement.is_done(source.task_id):
+                self._rows_resumed += rows_of(source)
                 continue
             self._on_its_way.enter([source])
             yield source

@@ -29,16 +29,23 @@ def apply_selection(tasks: Sequence[Task[Any]], selection: Selection, first: int
     >>> [task.num_items for task in apply_selection(both, Selection(start=1, stop=3))]
     [1, 1]
     """
-    stop = first + count_rows(tasks) if selection.stop is None else selection.stop
-    wanted = set(range(selection.start, stop)) - set(selection.without)
+    without = set(selection.without)
     selected: list[Task[Any]] = []
     for task, begin in _with_first_rows(tasks):
-        rows = [row for row in range(rows_of(task)) if first + begin + row in wanted]
-        if len(rows) == rows_of(task):
+        number = first + begin
+        count = rows_of(task)
+        stop = count if selection.stop is None else min(count, selection.stop - number)
+        rows = [row for row in range(max(0, selection.start - number), stop) if number + row not in without]
+        if len(rows) == count:
             selected.append(task)
         elif rows and (part := task.select(rows)) is not None:
             selected.append(part)
     return selected
+
+
+def items_at(task: Task[Any], row: int) -> int:
+    """Return how many items one row of a task stands for: one, unless the task cannot be cut or is empty."""
+    return 1 if rows_of(task) > 1 else task.num_items
 
 
 def locate(tasks: Sequence[Task[Any]], row: int) -> tuple[Task[Any], int]:

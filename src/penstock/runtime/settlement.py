@@ -26,6 +26,8 @@ class Settlement:
         self.sources_done = 0
         # Of those, the ones that an earlier run had completed.
         self.resumed = 0
+        # What could not be processed of those.
+        self.failed_before: list[Rejection] = []
         self._folder = folder
         self._journal = journal
         self._results: list[Task[Any]] = []
@@ -101,6 +103,7 @@ class Settlement:
                 self._place(group, outputs)
                 self._taken_over[first] = outputs
                 self._settle(outputs, list(group.rejections))
+                self.failed_before += [rejection for rejection in group.rejections if rejection.failed]
         return self._taken_over[first]
 
     def _place(self, group: DoneGroup, outputs: list[Task[Any]]) -> None:

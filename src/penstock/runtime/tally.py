@@ -18,7 +18,8 @@ class Consumed:
 
     def __init__(self, tasks: Sequence[Task[Any]], passage: Passage | None = None) -> None:
         self.tasks = len(tasks)
-        self.items, self.bytes = measure(tasks)
+        # The rows are less those that were set aside, once that is known.
+        self.items, self.bytes, self.rows = measure(tasks)
         self.task_ids = ",".join(task.task_id for task in tasks)
         self.noun = tasks[0].noun if tasks else ""
         self.passage = passage
@@ -26,7 +27,7 @@ class Consumed:
     def used_up(self) -> Consumed:
         """Return the same tasks when all of them is accounted for already."""
         rest = copy.copy(self)
-        rest.tasks = rest.items = rest.bytes = 0
+        rest.tasks = rest.items = rest.bytes = rest.rows = 0
         return rest
 
 
@@ -50,6 +51,12 @@ def count(step: Step, counters: list[StageCounters], whole: StageCounters) -> No
     counters[0].add(StageCounters(counters[0].stage, rejected=whole.rejected, metrics=whole.metrics))
 
 
-def measure(tasks: Sequence[Task[Any]]) -> tuple[int, int]:
-    """Return how many items some tasks hold, and how many bytes."""
-    return sum(task.num_items for task in tasks), sum(task.num_bytes for task in tasks)
+def measure(tasks: Sequence[Task[Any]]) -> tuple[int, int, int]:
+    """Return how many items some tasks hold, how many bytes, and into how many rows they could be cut."""
+    items = size = rows = 0
+    for task in tasks:
+        count = task.num_items
+        items += count
+        size += task.num_bytes
+        rows += count if count > 1 and type(task).select is not Task.select else 1
+    return items, size, rows

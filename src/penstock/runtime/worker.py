@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -18,8 +19,8 @@ from penstock.errors import PenstockError
 from penstock.ledger.collector import Collector, LedgerOrders
 from penstock.runtime.blame import blaming, failure_of, require_inputs
 from penstock.runtime.calling import Step, call_stage
-from penstock.runtime.isolation import call_with_care
-from penstock.runtime.selection import apply_selection, count_rows, locate
+from penstock.runtime.isolation import call_with_care, naming_the_row
+from penstock.runtime.selection import apply_selection, count_rows, items_at, locate
 from penstock.runtime.tally import Consumed, count, measure
 from penstock.schedule.actions import Selection
 
@@ -63,11 +64,17 @@ class Worker:
         self._rejections: list[Rejection] = []
         # Per step, how many rows have reached it of what is being run.
         self._rows_seen: list[int] = []
+        self._probed_step: int | None = None
 
     @property
     def counters(self) -> list[StageCounters]:
         """Totals per stage as the user wrote them, in order."""
         return [counters for step in self._counters for counters in step]
+
+    @property
+    def step_counters(self) -> list[StageCounters]:
+        """Totals per step; of stages merged into one step those of the first, which counts rows for all of them."""
+        return [step[0] for step in self._counters]
 
     def take_counters(self) -> list[StageCounters]:
         """Return the totals since last asked, and begin anew."""
@@ -124,10 +131,16 @@ class Worker:
         """
         self._rows_seen = [0] * len(self._steps)
         self._rejections = []
+        # What a probe tries is the step that its last selection speaks of; nothing has to be known of later ones.
+        self._probed_step = selections[-1].step if probe and selections else None
         if self._ledger is not None:
             self._ledger.forget()
             self._ledger.writes = not probe
-        yield from self._flow(0, list(tasks), selections)
+        try:
+            yield from self._flow(0, list(tasks), selections)
+        finally:
+            if self._on_step is not None:
+                self._on_step(-1, 0)
         if self._ledger is not None:
             self._ledger.write()
 
@@ -138,19 +151,20 @@ class Worker:
 
     def _flow(self, number: int, tasks: list[Task[Any]], selections: Sequence[Selection]) -> Iterator[Task[Any]]:
         """Carry tasks through the chain from one step on."""
+        if self._probed_step is not None and number > self._probed_step:
+            return
         if number == len(self._steps) or not tasks:
             yield from tasks
             return
         step = self._steps[number]
         first = self._rows_seen[number]
-        self._rows_seen[number] += count_rows(tasks)
+        rows = count_rows(tasks)
+        self._rows_seen[number] += rows
+        self._counters[number][0].rows_in += rows
         self._begin(number)
         for selection in selections:
             if selection.step == number:
-                chosen = apply_selection(tasks, selection, first)
-                if self._ledger is not None:
-                    self._ledger.left_out(number, tasks, chosen)
-                tasks = chosen
+                tasks = self._select(number, tasks, selection, first)
         outputs: list[Task[Any]] = []
         # What was worked on is held by nobody from here on: later stages may need as much memory again.
         results = map(partial(self._run_step, number), _taken(tasks, step.batch_size))
@@ -167,6 +181,31 @@ class Worker:
                     return  # only a part is being tried, and nothing of it can follow
         yield from self._flow(number + 1, outputs, selections)
 
+    def _select(self, number: int, tasks: list[Task[Any]], selection: Selection, first: int) -> list[Task[Any]]:
+        """Return the tasks with the selected rows only, and write down those that are left out for good."""
+        chosen = apply_selection(tasks, selection, first)
+        if self._ledger is not None:
+            self._ledger.left_out(number, tasks, chosen)
+        if self._probed_step is None and selection.without:
+            end = first + count_rows(tasks)
+            left_out = {row - first: why for row, why in selection.left_out().items() if first <= row < end}
+            counter = self._counters[number][0]
+            counter.items_in += self._set_aside(number, tasks, left_out)
+            counter.noun_in = counter.noun_in or tasks[0].noun
+        return chosen
+
+    def _set_aside(self, number: int, tasks: Sequence[Task[Any]], rows: Mapping[int, str | Exception]) -> int:
+        """Write down rows that a step cannot process, and why; return how many items they hold."""
+        step, counter = self._steps[number], self._counters[number][0]
+        items = 0
+        for row, reason in rows.items():
+            self._rejections.append(failure_of(step, tasks, row, reason, self._keep_failure))
+            task, _ = locate(tasks, row)
+            items += items_at(task, row)
+        counter.rows_failed += len(rows)
+        counter.failed += items
+        return items
+
     def _is_past(self, part: Selection) -> bool:
         return part.stop is not None and self._rows_seen[part.step] >= part.stop
 
@@ -181,10 +220,11 @@ class Worker:
         consumed = Consumed(tasks, passage)
         start = self._clock()
         try:
-            outputs = self._call(step, counters, tasks)
+            outputs, failed = self._call(number, tasks)
         except BaseException:
             counters[0].errors += 1
             raise
+        consumed.rows -= failed
         if isinstance(outputs, list):
             self._account(step, counters, consumed, outputs, self._clock() - start)
             if passage is not None:
@@ -210,7 +250,7 @@ class Worker:
                 said_on_purpose = error.__cause__ is None
                 if self._max_attempts is None or failures >= self._max_attempts or said_on_purpose:
                     raise
-                pieces = islice(iter(self._call(step, counters, tasks)), given, None)
+                pieces = islice(self._again(number, tasks), given, None)
                 continue
             self._account(step, counters, consumed, [piece] if piece is not None else [], self._clock() - start)
             if piece is None:
@@ -235,7 +275,9 @@ class Worker:
         self._rejections.extend(replace(rejection, task_id=consumed.task_ids) for rejection in rejected)
         if consumed.passage is not None:
             consumed.passage.gave(outputs, step.take_verdicts())
-        items_out, bytes_out = measure(outputs)
+        items_out, bytes_out, rows_out = measure(outputs)
+        counters[0].rows_processed += consumed.rows
+        counters[0].rows_out += rows_out
         metrics = step._consume_custom_metrics()
         whole = StageCounters(
             step.name,
@@ -256,26 +298,41 @@ class Worker:
                 StagePerfStats(step.name, seconds, 0.0, consumed.bytes / 2**20, consumed.items, metrics)
             )
 
-    def _call(
-        self, step: Step, counters: list[StageCounters], tasks: list[Task[Any]]
-    ) -> list[Task[Any]] | Iterator[Task[Any]]:
+    def _again(self, number: int, tasks: list[Task[Any]]) -> Iterator[Task[Any]]:
+        """Call a stage once more for what it gives one by one; what was set aside the first time is not again."""
+        rejections, before = list(self._rejections), copy.copy(self._counters[number][0])
+        outputs, _ = self._call(number, tasks)
+        self._rejections, self._counters[number][0] = rejections, before
+        return iter(outputs)
+
+    def _call(self, number: int, tasks: list[Task[Any]]) -> tuple[list[Task[Any]] | Iterator[Task[Any]], int]:
+        """Let a step work on tasks; return what it gives, and how many rows were set aside."""
+        step, counters = self._steps[number], self._counters[number]
+
         def call(given: list[Task[Any]]) -> list[Task[Any]] | Iterator[Task[Any]]:
-            step.take_rejections()  # of a try that failed
+            # Of a try that failed, or only searched for rows that cannot be processed.
+            step.take_rejections()
             step.take_verdicts()
+            step.take_part_counts()
+            step._consume_custom_metrics()
             with blaming(step, "process", given):
                 for task in given:
                     require_inputs(step, task)
                 return call_stage(step, given)
 
         if self._max_attempts is None:
-            return call(tasks)
+            with naming_the_row(step, call, tasks):
+                return call(tasks), 0
         isolated = call_with_care(call, tasks, self._max_attempts)
-        for row in isolated.bad_rows:
-            counters[0].errors += 1
-            self._rejections.append(failure_of(step, tasks, row, isolated.error, self._keep_failure))
+        if isolated.bad_rows:
+            counters[0].errors += len(isolated.bad_rows)
+            items = self._set_aside(number, tasks, isolated.bad_rows)
+            if len(counters) > 1:  # the parts of a merged stage count only what they were given in the end
+                counters[0].items_in += items
             if self._ledger is not None:
-                self._ledger.failed(self._steps.index(step), *locate(tasks, row))
-        return isolated.outputs
+                for row in isolated.bad_rows:
+                    self._ledger.failed(number, *locate(tasks, row))
+        return isolated.outputs, len(isolated.bad_rows)
 
 
 def _grouped(tasks: Iterator[Task[Any]], size: int) -> Iterator[list[Task[Any]]]:

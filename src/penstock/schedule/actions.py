@@ -14,6 +14,12 @@ class Selection(NamedTuple):
     start: int = 0
     stop: int | None = None
     without: tuple[int, ...] = ()
+    # Why each of the rows in ``without`` is left out; the worker that runs the others writes that down.
+    reasons: tuple[str, ...] = ()
+
+    def left_out(self) -> dict[int, str]:
+        """Return the rows to leave out, and why."""
+        return dict(zip(self.without, self.reasons or [""] * len(self.without), strict=True))
 
 
 class StartWorker(NamedTuple):
@@ -31,10 +37,15 @@ class StopWorker(NamedTuple):
 
 
 class KillWorker(NamedTuple):
-    """End a worker at once, whatever it does; answer with WorkerGone."""
+    """End a worker at once, whatever it does; answer with WorkerGone.
+
+    With ``wants_position`` its batch stays with it until it is gone: answer with WorkerLost and where in its chain it
+    was, or with WorkerGone if that is not known.
+    """
 
     worker: str
     reason: str
+    wants_position: bool = False
 
 
 class AskWorker(NamedTuple):
@@ -81,12 +92,16 @@ class DropItems(NamedTuple):
 
 
 class DeadLetter(NamedTuple):
-    """Rows of an item cannot be processed: write them down with the error, and count the rest as done."""
+    """Rows of a batch cannot be processed.
+
+    Without ``rows`` the whole batch is given up and has to be written down. With ``rows`` the batch is run once more
+    without them, and the worker that does so writes them down: only there are they known at a later step.
+    """
 
     items: tuple[str, ...]
     pool: int
     error: str
-    # At which step and which rows; None: all of it.
+    # At which step and which rows; None: the whole batch.
     step: int = 0
     rows: tuple[int, ...] | None = None
 

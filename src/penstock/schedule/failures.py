@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from penstock.schedule.actions import DeadLetter
+from penstock.schedule.actions import DeadLetter, Selection
 from penstock.schedule.clock import take_overdue
 from penstock.schedule.items import close, give_credit_back, running_batch
 from penstock.schedule.quarantine import blame_node
@@ -19,10 +19,12 @@ from penstock.schedule.recovery import Recovery
 from penstock.schedule.regeneration import hold
 from penstock.schedule.state import Batch, Run, Status, Worker
 from penstock.schedule.suspicion import attempts_needed
-from penstock.schedule.workforce import end_batch, kill, remove
+from penstock.schedule.workforce import end_batch, kill_overdue_worker, remove
 
 # How often a batch may fail as a whole although every row of it passes alone.
 _MAX_FRUITLESS_SEARCHES = 2
+# Every attempt at something that hangs takes the whole time limit: so many as a whole, then its rows are searched.
+_ATTEMPTS_THAT_HANG = 2
 
 
 class Death(NamedTuple):
@@ -32,19 +34,27 @@ class Death(NamedTuple):
     step: int | None = None
     rows: int = 0
     from_outside: bool = False
+    timed_out: bool = False
 
 
 def worker_gone(run: Run, worker_id: str) -> None:
-    """Note that a worker has ended as it was told to."""
+    """Note that a worker has ended as it was told to; one killed for its batch may be unable to say where it was."""
     worker = remove(run, worker_id)
-    if worker is not None:
-        requeue(run, worker.batches)
+    if worker is None:
+        return
+    if worker.overdue is not None:
+        _overdue_gone(run, worker, Death(worker.overdue[1]))
+    requeue(run, worker.batches)
 
 
 def worker_lost(run: Run, worker_id: str, death: Death) -> None:
     """Note that a worker died: what it ran is suspect, and its pool wants another one."""
     worker = remove(run, worker_id)
     if worker is None:
+        return
+    if worker.overdue is not None:
+        _overdue_gone(run, worker, death)
+        requeue(run, worker.batches)
         return
     running = worker.batches.popleft() if worker.batches else None
     run.pools[worker.pool].has_lost_workers |= running is not None
@@ -109,16 +119,22 @@ def batch_failed(run: Run, worker_id: str, batch_id: int, error: str, *, stops_r
 
 
 def kill_overdue(run: Run) -> None:
-    """End workers whose batch takes longer than it may."""
+    """End workers whose batch takes longer than it may; what becomes of the batch is decided when they are gone."""
     for worker in take_overdue(run):
-        if worker.status is Status.STOPPING:
+        if worker.status is Status.STOPPING or worker.overdue is not None:
             continue
         reason = f"took longer than task_timeout_s={run.pools[worker.pool].spec.timeout_s:g}"
-        batches = kill(run, worker, reason)
-        running = batches.popleft()
-        requeue(run, batches)
-        _attempt_failed(run, running, Death(reason))
+        kill_overdue_worker(run, worker, reason)
         run.ask_for_plan(f"a worker of '{run.pools[worker.pool].spec.name}' was killed: it {reason}")
+
+
+def _overdue_gone(run: Run, worker: Worker, death: Death) -> None:
+    """Count the attempt that took too long as failed, unless its result arrived before the worker ended."""
+    assert worker.overdue is not None
+    batch_id, reason = worker.overdue
+    run.pools[worker.pool].has_lost_workers = True
+    if worker.batches and worker.batches[0].id == batch_id:
+        _attempt_failed(run, worker.batches.popleft(), death._replace(reason=reason, timed_out=True))
 
 
 def search_on(run: Run, batch: Batch) -> None:
@@ -126,8 +142,7 @@ def search_on(run: Run, batch: Batch) -> None:
     recovery = batch.recovery
     assert recovery is not None
     if recovery.is_hopeless:
-        _condemn(run, batch, recovery.error)
-        return
+        recovery.give_up()
     probe = recovery.next_probe()
     if probe is not None:
         batch.selections = (*recovery.before, probe)
@@ -138,11 +153,14 @@ def search_on(run: Run, batch: Batch) -> None:
     batch.selections = recovery.verdict()
     batch.fruitless_searches += not recovery.bad
     if recovery.bad:
-        rows = tuple(sorted(recovery.bad))
-        run.dead += len(rows)
-        keys = tuple(item.key for item in batch.items)
-        run.actions.append(DeadLetter(keys, batch.pool, recovery.error, recovery.step, rows))
+        _note_bad_rows(run, batch, recovery.step, tuple(sorted(recovery.bad)), recovery.error)
     run.pools[batch.pool].retries.append(batch)
+
+
+def _note_bad_rows(run: Run, batch: Batch, step: int, rows: tuple[int, ...], error: str) -> None:
+    """Say that rows were found which cannot be processed; the run of the others writes them down."""
+    run.dead += len(rows)
+    run.actions.append(DeadLetter(tuple(item.key for item in batch.items), batch.pool, error, step, rows))
 
 
 def _attempt_failed(run: Run, batch: Batch, death: Death) -> None:
@@ -160,27 +178,52 @@ def _attempt_failed(run: Run, batch: Batch, death: Death) -> None:
         search_on(run, batch)
         return
     batch.attempts += 1
-    if batch.attempts < max_attempts:
-        _queue_again(run, batch)
-        return
     at = death.step or 0
-    earlier = [selection for selection in batch.selections if selection.step == at]
     rows = batch.rows_at[at] = max(batch.rows_at.get(at, 0), death.rows or batch.rows)
-    if rows <= 1 or batch.fruitless_searches >= _MAX_FRUITLESS_SEARCHES:
-        if batch.attempts < enough:
-            _queue_again(run, batch)
-        else:
-            _condemn(run, batch, death.reason)
+    can_be_searched = rows > 1 and batch.fruitless_searches < _MAX_FRUITLESS_SEARCHES
+    as_a_whole = min(max_attempts, _ATTEMPTS_THAT_HANG) if death.timed_out and can_be_searched else max_attempts
+    if batch.attempts < as_a_whole:
+        _queue_again(run, batch)
+    elif can_be_searched:
+        batch.recovery = Recovery(
+            at,
+            rows,
+            # A row that hangs alone has hung with the others before, and that counts.
+            max(1, max_attempts - batch.attempts) if death.timed_out else max_attempts,
+            tuple(selection for selection in batch.selections if selection.step != at),
+            error=death.reason,
+            known=_left_out(batch, at),
+            is_certain=not death.from_outside,
+        )
+        search_on(run, batch)
+    elif batch.attempts < enough:
+        _queue_again(run, batch)
+    else:
+        _leave_all_out(run, batch, at if death.step is not None else None, rows, death.reason)
+
+
+def _left_out(batch: Batch, step: int) -> dict[int, str]:
+    """Return the rows that are left out at a step already, and why."""
+    known = [selection for selection in batch.selections if selection.step == step]
+    return known[0].left_out() if known else {}
+
+
+def _leave_all_out(run: Run, batch: Batch, step: int | None, rows: int, error: str) -> None:
+    """Give up all rows that a step of the chain had received, and run the batch without them.
+
+    If nobody knows the step, or these rows have been left out there before, the whole batch is given up.
+    """
+    known = _left_out(batch, step) if step is not None else {}
+    bad = {row: error for row in range(rows) if row not in known}
+    if step is None or not bad:
+        _condemn(run, batch, error)
         return
-    batch.recovery = Recovery(
-        at,
-        rows,
-        max_attempts,
-        tuple(selection for selection in batch.selections if selection.step != at),
-        error=death.reason,
-        known=earlier[0].without if earlier else (),
-    )
-    search_on(run, batch)
+    left_out = dict(sorted({**known, **bad}.items()))
+    others = tuple(selection for selection in batch.selections if selection.step != step)
+    batch.selections = (*others, Selection(step, without=tuple(left_out), reasons=tuple(left_out.values())))
+    batch.attempts = 0
+    _note_bad_rows(run, batch, step, tuple(bad), error)
+    run.pools[batch.pool].retries.append(batch)
 
 
 def _queue_again(run: Run, batch: Batch) -> None:
@@ -198,8 +241,7 @@ def _queue_again(run: Run, batch: Batch) -> None:
 def _condemn(run: Run, batch: Batch, error: str) -> None:
     """Give a whole batch up."""
     keys = tuple(item.key for item in batch.items)
-    cut_out = sum(len(selection.without) for selection in batch.selections if not batch.is_probe)
-    run.dead += max(1, batch.rows - cut_out)
+    run.dead += batch.rows
     run.actions.append(DeadLetter(keys, batch.pool, error))
     batch.recovery = None
     close(run, batch)

@@ -63,7 +63,7 @@ def note_answer(run: Run, worker_id: str, batch_id: int | None) -> None:
 def _due_at(run: Run, worker: Worker) -> float:
     """Return when something has to be heard of a worker; never, if it is the worker that waits for the scheduler."""
     settings = run.settings
-    if worker.status is Status.STOPPING:
+    if worker.status is Status.STOPPING or worker.overdue is not None:
         return worker.stopping_since + settings.stop_timeout_s
     if worker.status is Status.STARTING:
         if worker.placed_at is not None:
@@ -78,7 +78,9 @@ def _due_at(run: Run, worker: Worker) -> float:
 
 def _overdue(run: Run, worker: Worker) -> None:
     pool, settings = run.pools[worker.pool], run.settings
-    if worker.status is Status.STOPPING:
+    if worker.overdue is not None:  # it was killed for its batch, and nothing was heard of it since
+        worker_gone(run, worker.id)
+    elif worker.status is Status.STOPPING:
         if worker.is_killed:  # the backend cannot tell what became of it: its place is taken to be free
             worker_gone(run, worker.id)
             return

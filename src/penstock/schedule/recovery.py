@@ -2,17 +2,30 @@
 
 A probe runs a part of the rows and throws the result away, so what finally comes out is one result under one name, as
 if the bad rows had never been there. A row is condemned only after it failed alone as often as a batch may fail.
+
+A probe that fails may cost a time limit, so it is spared where its outcome is known: if a part fails and its first half
+passes, the second half is not tried as a whole.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from penstock.schedule.actions import Selection
 
-# When so many rows are bad, or the first few and not a single good one was found, it is not the rows.
+# When so many rows are bad, or the first few and the last one and not a single good one was found, it is not the rows.
 _MAX_BAD = 100
-_MAX_BAD_WITHOUT_A_GOOD_ONE = 8
+_FIRST_FEW = 8
+
+
+class _Part(NamedTuple):
+    """Rows that have yet to be tried."""
+
+    start: int
+    stop: int
+    # Whether it must have a bad row if the part before it, its first half, has none.
+    is_other_half: bool = False
 
 
 @dataclass
@@ -24,33 +37,39 @@ class Recovery:
     max_attempts: int
     # What was cut out in earlier rounds, at other steps.
     before: tuple[Selection, ...] = ()
-    bad: list[int] = field(default_factory=list)
+    # The rows found so far, and why each is bad.
+    bad: dict[int, str] = field(default_factory=dict)
     error: str = ""
     # Where the rows may be cut apart, if not everywhere: between tasks that are refused as a whole.
     cuts: tuple[int, ...] | None = None
-    # Rows of this step that an earlier round has found.
-    known: tuple[int, ...] = ()
-    _open: list[tuple[int, int]] = field(default_factory=list)
+    # Rows of this step that an earlier round has found, and why.
+    known: dict[int, str] = field(default_factory=dict)
+    # Whether the whole failed by itself; a worker that was killed from outside proves nothing.
+    is_certain: bool = True
+    _open: list[_Part] = field(default_factory=list)
     _failures: int = 0
     _passed: bool = False
     _condemned: int = 0
 
     def __post_init__(self) -> None:
         """Begin with both halves of everything: that the whole fails is known."""
-        self._push_halves(0, self.rows)
+        self._push_halves(0, self.rows, is_certain=self.is_certain)
 
     def next_probe(self) -> Selection | None:
         """Return the next part to try; None when the search is over."""
         if not self._open:
             return None
-        start, stop = self._open[-1]
-        return Selection(self.step, start, stop, self.known)
+        part = self._open[-1]
+        return Selection(self.step, part.start, part.stop, tuple(self.known), tuple(self.known.values()))
 
     def passed(self) -> None:
         """Note that the last part tried has no bad row in it."""
         self._open.pop()
         self._failures = 0
         self._passed = True
+        if self._open and self._open[-1].is_other_half:
+            other = self._open.pop()
+            self._push_halves(other.start, other.stop, is_certain=True)
 
     def failed(self, error: str, *, for_sure: bool = False, enough: int = 0, try_again: bool = False) -> None:
         """Note that the last part tried has a bad row in it, or, with ``try_again``, may have.
@@ -58,35 +77,62 @@ class Recovery:
         A row that fails alone is condemned when it has done so ``enough`` times, or at once if ``for_sure``.
         """
         self.error = error
-        start, stop = self._open.pop()
+        part = self._open.pop()
         self._failures += 1
-        if self._middle(start, stop) is not None:
-            if try_again and self._failures < self.max_attempts:
-                self._open.append((start, stop))
-                return
-            self._failures = 0
-            self._push_halves(start, stop)
+        can_be_cut = self._middle(part.start, part.stop) is not None
+        attempts = (self.max_attempts if try_again else 1) if can_be_cut else max(enough, self.max_attempts)
+        if self._failures < attempts and not (for_sure and not can_be_cut):
+            self._open.append(part)
             return
-        if self._failures < max(enough, self.max_attempts) and not for_sure:
-            self._open.append((start, stop))
-            return
-        self.bad += [row for row in range(start, stop) if row not in self.known]
-        self._condemned += 1
         self._failures = 0
+        if self._open:  # the bad row is in the first half: nothing is known of the other one
+            self._open[-1] = self._open[-1]._replace(is_other_half=False)
+        if can_be_cut:
+            self._push_halves(part.start, part.stop, is_certain=not try_again)
+            return
+        self._condemn(part, error)
+        self._condemned += 1
+        if self._condemned == _FIRST_FEW and not self._passed:
+            self._try_the_end()
 
     @property
     def is_hopeless(self) -> bool:
         """Whether so much has failed that looking on would cost more than it could save."""
-        return self._condemned >= (_MAX_BAD if self._passed else _MAX_BAD_WITHOUT_A_GOOD_ONE) and bool(self._open)
+        return self._condemned >= (_MAX_BAD if self._passed else _FIRST_FEW + 1) and bool(self._open)
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether any part of the batch could be processed."""
+        return self._passed
+
+    def give_up(self) -> None:
+        """End the search: take all rows that were not tried for bad."""
+        why = f"{self.error} (this row was not tried alone: {self._condemned} others of its batch had failed alone)"
+        while self._open:
+            self._condemn(self._open.pop(), why)
 
     def verdict(self) -> tuple[Selection, ...]:
         """Return what to leave out when the batch is run for good."""
-        return (*self.before, Selection(self.step, without=tuple(sorted((*self.known, *self.bad)))))
+        left_out = dict(sorted({**self.known, **self.bad}.items()))
+        return (*self.before, Selection(self.step, without=tuple(left_out), reasons=tuple(left_out.values())))
 
-    def _push_halves(self, start: int, stop: int) -> None:
+    def _try_the_end(self) -> None:
+        """Try the last row next: bad rows often come together, and the first ones say little about the others."""
+        if self.cuts is None and self._open and self._open[0].stop - self._open[0].start > 1:
+            start, stop, _ = self._open[0]
+            self._open[0] = _Part(start, stop - 1)
+            self._open.append(_Part(stop - 1, stop))
+
+    def _condemn(self, part: _Part, reason: str) -> None:
+        self.bad |= {row: reason for row in range(part.start, part.stop) if row not in self.known}
+
+    def _push_halves(self, start: int, stop: int, *, is_certain: bool) -> None:
         """Open both halves, the later one first: the search takes from the end."""
         middle = self._middle(start, stop)
-        self._open += [(start, stop)] if middle is None else [(middle, stop), (start, middle)]
+        if middle is None:
+            self._open.append(_Part(start, stop))
+        else:
+            self._open += [_Part(middle, stop, is_other_half=is_certain), _Part(start, middle)]
 
     def _middle(self, start: int, stop: int) -> int | None:
         if self.cuts is None:

@@ -114,6 +114,8 @@ class Worker:
     place_is_taken: bool = False
     # How many batches it was seen to hold when it was put in its place among the others, if it is there.
     filed_under: int | None = None
+    # The batch it is being killed for because that took too long, and the reason; it is still at work until it is gone.
+    overdue: tuple[int, str] | None = None
     # The worker that goes when this one is ready.
     replaces: str | None = None
     is_replaced: bool = False

@@ -142,6 +142,15 @@ def return_withheld(run: Run) -> None:
     run.ask_for_plan(f"node '{due[0][2].node}' may have room again")
 
 
+def kill_overdue_worker(run: Run, worker: Worker, reason: str) -> None:
+    """End a worker whose batch takes too long. It keeps the batch until it is gone and its position is known."""
+    worker.overdue = (worker.batches[0].id, reason)
+    worker.stopping_since = run.now
+    _leave_staff(run, worker, Status.DRAINING)
+    run.actions.append(KillWorker(worker.id, reason, wants_position=True))
+    expect_by(run, run.now + run.settings.stop_timeout_s)
+
+
 def end_batch(run: Run, worker: Worker) -> None:
     """Take the batch a worker has ended off its list, and see what it does now."""
     pool = run.pools[worker.pool]

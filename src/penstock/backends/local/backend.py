@@ -119,9 +119,11 @@ class LocalBackend:
             case StopWorker(worker_id):
                 if (worker := self._workers.get(worker_id)) is not None:
                     self._stop(worker)
-            case KillWorker(worker_id, reason):
+            case KillWorker(worker_id, reason, wants_position):
                 if (worker := self._workers.get(worker_id)) is not None:
-                    worker.ending, worker.is_dismissed, worker.kill_reason = True, True, reason
+                    # Without a position to report, the scheduler has given its batches to others: results are too late.
+                    worker.ending = worker.is_dismissed = not wants_position
+                    worker.kill_reason = reason
                     worker.process.kill()
             case AskWorker(worker_id):
                 if (worker := self._workers.get(worker_id)) is not None:

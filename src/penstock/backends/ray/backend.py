@@ -134,6 +134,11 @@ class RayBackend:
             case StopWorker() if worker.is_up:
                 worker.ending = True
                 self._ears.listen(worker.actor.stop.remote(), partial(self._stopped, worker))
+            case KillWorker(_, reason, wants_position) if wants_position:
+                worker.kill_reason = reason
+                self._died(worker, None)  # its machine is asked where it was
+                with suppress(RayError):
+                    ray.kill(worker.actor)
             case StopWorker() | KillWorker():  # an actor that still waits for its place, or is being set up, just ends
                 self._discard(worker)
                 self._ears.tell(WorkerGone(worker.id))

@@ -38,7 +38,7 @@ class Law:
     # How often the report that a batch has ended is lost, and how often a worker's end is.
     lost_report_probability: float = 0.0
     lost_end_probability: float = 0.0
-    # Whether a worker that is killed still gets its outputs out: late, when somebody else may do the work already.
+    # Whether a worker that is killed still gets its outputs out before it ends.
     late_results: bool = False
 
 

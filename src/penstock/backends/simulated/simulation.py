@@ -268,9 +268,11 @@ class Simulation:
         if self._laws[worker.pool].late_results and worker.batches:
             batch = worker.batches[0]
             late = tuple(worker.pending or self._outputs(self._laws[worker.pool], batch))
-            if worker.pool + 1 < len(self._laws):
-                for output in late:
+            for output in late:
+                if worker.pool + 1 < len(self._laws):
                     self._put(worker.pool + 1, output._replace(size=0), worker.node)
+                else:
+                    self.trace.add_result(output.id, self._time)
             self._immediate += [Emitted(worker_id, batch.batch, late), BatchDone(worker_id, batch.batch, 1.0)]
         self._immediate += self._gone(worker_id)
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from penstock.core.composite import CompositeStage
 from penstock.core.documents import DocumentBatch
-from penstock.core.files import PLACE_BITS, FileGroupTask
+from penstock.core.files import FILE_STARTS, PLACE_BITS, FileGroupTask
 from penstock.core.lazy_rows import LazyRows
 from penstock.core.stage import ProcessingStage, Spec
 from penstock.core.task import EmptyTask
@@ -68,7 +68,7 @@ class DocumentReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
         if first is None:
             return None
         if first.is_last:
-            return self._batch(task, first, 0)
+            return self._batch(task, first, 0, {})
         return self._batches(task, first, pieces)
 
     def is_fanout_stage(self) -> bool:
@@ -79,17 +79,26 @@ class DocumentReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
         piece: Piece | None = first
         del first  # nothing here may hold a block that has been given out
         count = 0
+        file_starts: dict[int, int] = {}
         while piece is not None:
-            batches = [self._batch(task, piece, count)]
+            batches = [self._batch(task, piece, count, file_starts)]
             count += batches[0].num_items
             piece = None
             yield batches.pop()
             piece = next(others, None)
 
-    def _batch(self, task: FileGroupTask, piece: Piece, already: int) -> DocumentBatch:
+    def _batch(self, task: FileGroupTask, piece: Piece, already: int, file_starts: dict[int, int]) -> DocumentBatch:
+        """Make a batch of a piece; ``file_starts`` says which document of the task is the first of each file so far."""
         batch = DocumentBatch(task.dataset_name, piece.documents)
         numbers = np.arange(already, already + batch.num_items, dtype=np.int64)
         batch.source_rows = piece.places if self.rows_are_places else numbers
+        if self.rows_are_places:
+            batch._metadata[FILE_STARTS] = None
+        elif len(task.data) > 1:
+            files, first_rows = np.unique(piece.places >> PLACE_BITS, return_index=True)
+            for file, row in zip(files.tolist(), first_rows.tolist(), strict=True):
+                file_starts.setdefault(file, already + row)
+            batch._metadata[FILE_STARTS] = sorted((row, file) for file, row in file_starts.items())
         return batch
 
     @property
