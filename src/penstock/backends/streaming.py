@@ -19,7 +19,7 @@ from penstock.core.sizes import parse_bytes
 from penstock.core.task import Task
 from penstock.errors import OutputError, StageError, suggestion
 from penstock.monitor.summary import RunSummary
-from penstock.runtime.opening import how_to_resume, open_run
+from penstock.runtime.opening import OpenRun, how_to_resume, open_run
 
 _DEFAULTS: dict[str, Any] = {
     "logging_interval": 60,
@@ -112,9 +112,19 @@ class StreamingExecutor:
         checkpoint_path: str | Path | None,
     ) -> list[Task[Any]]:
         budget = self._terms.memory_budget
-        opened = open_run(
+        with open_run(
             pipeline, venue.cluster, initial_tasks, checkpoint_path, self._run_dir, budget, ledger=self.ledger
-        )
+        ) as opened:
+            return self._run(opened, venue, pipeline, initial_tasks, checkpoint_path)
+
+    def _run(
+        self,
+        opened: OpenRun,
+        venue: Venue,
+        pipeline: Pipeline,
+        initial_tasks: Sequence[Task[Any]] | None,
+        checkpoint_path: str | Path | None,
+    ) -> list[Task[Any]]:
         try:
             run = StreamingRun(opened, venue, self._terms)
         except BaseException:  # it may have waited for a place, and somebody for it

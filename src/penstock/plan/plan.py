@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.core.cluster import Cluster
@@ -34,6 +34,8 @@ class SourcePartition:
     bytes: int
     tasks: int
     largest_task_bytes: int
+    # Where the names of its files begin (see ``SizedFile.origin``).
+    origins: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ tokens (1 byte), how many sequences (8), how many borders of documents (8); then
 
 from __future__ import annotations
 
-import hashlib
 import os
 import struct
 from collections.abc import Iterator
@@ -95,7 +94,7 @@ class MegatronTokenizerWriter(DocumentWriter):
 
     def process(self, task: DocumentBatch) -> FileGroupTask | None:
         """Write one pair of files, named after where its documents come from."""
-        stem = f"{self.path.rstrip('/')}/{hashlib.sha256(task.task_id.encode()).hexdigest()[:12]}"
+        stem = self.stem_of(task)
         texts = text_column(task, self.text_field)
         if texts is None:
             kind = task.column(self.text_field).type
