@@ -48,11 +48,12 @@ class FileTable:
         """Give files numbers, in the order they are listed in."""
         return cls(tuple(file.path for file in files), tuple(file.name for file in files))
 
-    def save(self, path: str) -> None:
-        """Write the table, so that ids can be understood later."""
+    def save(self, path: str, given: Sequence[str] = ()) -> None:
+        """Write the table, so that ids can be understood later; ``given`` is where the files were looked for."""
         files = [{"path": path, "name": name} for path, name in zip(self.paths, self.names, strict=True)]
         with atomic_write(path) as stream:
-            stream.write(json.dumps({"place_bits": PLACE_BITS, "files": files}, indent=1).encode())
+            contents = {"place_bits": PLACE_BITS, "input": list(given), "files": files}
+            stream.write(json.dumps(contents, indent=1).encode())
 
     @classmethod
     def load(cls, path: str, files: Sequence[SizedFile], storage_options: dict[str, Any] | None = None) -> FileTable:
