@@ -18,6 +18,7 @@ import pytest
 from penstock import InlineExecutor, Pipeline
 from penstock.errors import OutputError
 from penstock.storage import run_lock
+from penstock.storage.leftovers import temporary_name
 from penstock.storage.run_lock import Holder, RunLock
 from penstock.testing import make_batch
 from penstock.text import JsonlReader, JsonlWriter
@@ -148,6 +149,8 @@ def test_two_runs_do_not_write_into_one_output_at_once(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out/old.jsonl").write_text("old")
     with other_process(WRITES, tmp_path / "out") as other:
+        being_written = tmp_path / "out" / temporary_name("new.jsonl")
+        being_written.touch()
         refused = subprocess.run(curate, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert refused.returncode != 0
         assert f"out/_penstock: another run is at work there: process {other.pid} on " in refused.stderr
@@ -157,6 +160,7 @@ def test_two_runs_do_not_write_into_one_output_at_once(tmp_path: Path) -> None:
         with pytest.raises(OutputError, match="another run is at work there"):
             second.run(InlineExecutor(show_progress=False), checkpoint_path=tmp_path / "c")
         assert not (tmp_path / "c").exists()
+        assert being_written.exists()
         assert other.stdin is not None
         other.stdin.close()
         assert other.wait(60) == 0

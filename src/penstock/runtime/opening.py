@@ -39,6 +39,8 @@ class OpenRun:
     ledger: KeptLedger | None = None
     # Keep other runs out of every folder that this one writes into.
     locks: list[RunLock] = field(default_factory=list)
+    # Whether it has all of them: until then another run may be writing.
+    has_locks: bool = False
 
     def __enter__(self) -> Self:
         """Return the run, which ends with the block."""
@@ -49,7 +51,8 @@ class OpenRun:
         self.close()
         for stage in self.plan.stages:
             stage.know_origins(())
-        self.remove_leftovers(nobody_writes=True)
+        if self.has_locks:
+            self.remove_leftovers(nobody_writes=True)
         for lock in self.locks:
             lock.release()
 
@@ -148,6 +151,7 @@ def _lock_outputs(run: OpenRun) -> None:
         lock = RunLock(f"{target.rstrip('/')}/{FOLDER_NAME}/{LOCK}", options, removes_folder=True)
         lock.take()
         run.locks.append(lock)
+    run.has_locks = True
 
 
 def _refuse_input_in_run_folder(run: OpenRun) -> None:
