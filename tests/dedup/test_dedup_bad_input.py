@@ -66,7 +66,7 @@ def test_a_value_that_is_no_text_changes_nothing_about_the_texts_read_with_it(tm
 def test_output_inside_the_input_is_refused_before_anything_is_written(tmp_path: Path, removal: bool) -> None:
     write_corpus(tmp_path)
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(InputError, match=r"lie one within the other\. Give the output a folder of its own"):
+    with pytest.raises(InputError, match=r"one is inside the other\. Give the output a folder of its own"):
         exact(tmp_path, "in/unique", perform_removal=removal).run(quiet())
     assert sorted(tmp_path.rglob("*")) == before
 

@@ -38,7 +38,7 @@ from penstock.dedup.lines import CutPassages
 from penstock.dedup.outcome import Conclude
 from penstock.dedup.removal import RemoveDocuments
 from penstock.dedup.verify import CompareCandidates, GatherTexts
-from penstock.errors import InputError, PenstockError
+from penstock.errors import InputError, OutputError, PenstockError
 
 # Small, so that every pass has several tasks.
 BLOCKSIZE = "5KB"
@@ -222,7 +222,7 @@ def test_two_runs_at_once_do_not_work_in_one_place(tmp_path: Path, cache: str | 
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == b"waits\n"
-        with pytest.raises(InputError, match="another run is at work there"):
+        with pytest.raises(OutputError, match=f"another run is at work there: process {other.pid} on "):
             exactly(tmp_path, **settings).run(quiet())
         other.kill()
     exactly(tmp_path, **settings).run(quiet())

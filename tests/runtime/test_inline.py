@@ -184,7 +184,8 @@ def test_a_second_run_leaves_no_records_of_the_first(tmp_path: Path) -> None:
     run(*stages)
     (tmp_path / "in/a.jsonl").write_text('{"text": "one"}\n')
     run(*stages)
-    assert sorted(path.name for path in (tmp_path / "out/_penstock").iterdir()) == ["ledger", "summary.json"]
+    kept = sorted(path.name for path in (tmp_path / "out/_penstock").iterdir())
+    assert kept == ["ledger", "origins.json", "summary.json"]
 
 
 def test_a_run_without_output_writes_nothing_unless_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

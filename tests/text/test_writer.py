@@ -104,6 +104,148 @@ def test_a_relative_and_an_absolute_path_may_be_the_same_folder(
     assert json.loads((tmp_path / "data/a.jsonl").read_text()) == {"text": "precious"}
 
 
+# What is made in the folder (a link, and what it leads to), the input, and the output.
+LINKS = {
+    "the output is above a link to the input": ({"link": "data"}, "data/crawl", "link/crawl"),
+    "the input is behind a link": ({"link": "data/crawl"}, "link", "data/crawl"),
+    "the output does not exist yet, a folder above it is a link": ({"link": "data/crawl"}, "data/crawl", "link/a/b"),
+    "the input is a pattern behind a link": ({"link": "data"}, "link/*/*.jsonl", "data/crawl"),
+    "the output goes up from a link": ({"link": "data/crawl"}, "data", "link/../crawl/clean"),
+    "a file of the input is a link into the output": ({"data/crawl/b.jsonl": "clean/b.jsonl"}, "data/crawl", "clean"),
+    "the output is written as a URL": ({"link": "data"}, "data/crawl", "file://{folder}/link/crawl"),
+}
+
+
+@pytest.mark.parametrize("case", LINKS)
+def test_the_input_is_never_overwritten_through_a_link(tmp_path: Path, case: str) -> None:
+    made, source, output = LINKS[case]
+    make_input(tmp_path / "data/crawl", a="precious")
+    make_input(tmp_path / "clean", b="precious too")
+    for link, target in made.items():
+        (tmp_path / link).symlink_to(tmp_path / target)
+    before = sorted(str(path) for path in tmp_path.rglob("*"))
+    output = output.format(folder=tmp_path) if "://" in output else f"{tmp_path}/{output}"
+    with pytest.raises(PlanError, match="a folder of its own"):
+        run(JsonlReader(f"{tmp_path}/{source}"), JsonlWriter(output, mode="overwrite"))
+    assert sorted(str(path) for path in tmp_path.rglob("*")) == before
+    assert json.loads((tmp_path / "data/crawl/a.jsonl").read_text()) == {"text": "precious"}
+    assert json.loads((tmp_path / "clean/b.jsonl").read_text()) == {"text": "precious too"}
+
+
+def test_folders_that_only_share_a_link_are_not_taken_for_one(tmp_path: Path) -> None:
+    make_input(tmp_path / "disk/crawl", a="x")
+    (tmp_path / "link").symlink_to(tmp_path / "disk")
+    run(JsonlReader(tmp_path / "link/crawl"), JsonlWriter(tmp_path / "link/crawl-clean", mode="overwrite"))
+    assert len(data_files(tmp_path / "disk/crawl-clean")) == 1
+
+
+@pytest.mark.parametrize("run_dir", ["data", "data/runs", "link"])
+def test_a_run_folder_inside_the_input_is_refused(tmp_path: Path, run_dir: str) -> None:
+    make_input(tmp_path / "data", summary="precious")
+    (tmp_path / "link").symlink_to(tmp_path / "data")
+    executor = InlineExecutor(show_progress=False, run_dir=str(tmp_path / run_dir))
+    with pytest.raises(PlanError, match="overlaps with the run folder"):
+        Pipeline("p", stages=[JsonlReader(tmp_path / "data")]).run(executor)
+    assert [path.name for path in (tmp_path / "data").iterdir()] == ["summary.jsonl"]
+
+
+def test_the_dead_letters_of_a_run_are_not_removed_by_a_run_that_reads_them(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/a.jsonl").write_text('{"text": "x"}\nbroken\n')
+    executor = InlineExecutor(show_progress=False, run_dir=str(tmp_path / "run"))
+    Pipeline("p", stages=[JsonlReader(tmp_path / "in")]).run(executor)
+    letters = tmp_path / "run/dead_letters.jsonl"
+    with pytest.raises(PlanError, match="set another run_dir"):
+        Pipeline("p", stages=[JsonlReader(letters)]).run(executor)
+    assert "broken" in letters.read_text()
+
+
+def texts_in(folder: Path) -> list[str]:
+    lines = [line for name in data_files(folder) for line in (folder / name).read_text().splitlines()]
+    return sorted(json.loads(line)["text"] for line in lines)
+
+
+def test_ignore_keeps_what_another_input_of_the_same_names_left(tmp_path: Path) -> None:
+    for day in ("day1", "day2", "day3"):
+        make_input(tmp_path / day / "crawl", a=f"{day} a", b=f"{day} b")
+    run(JsonlReader(tmp_path / "day1/crawl"), JsonlWriter(tmp_path / "out"))
+    first = {name: (tmp_path / "out" / name).read_bytes() for name in data_files(tmp_path / "out")}
+    for day in ("day2", "day3"):
+        run(JsonlReader(tmp_path / day / "crawl"), JsonlWriter(tmp_path / "out"))
+    assert texts_in(tmp_path / "out") == sorted(f"day{day} {name}" for day in (1, 2, 3) for name in "ab")
+    assert {name: (tmp_path / "out" / name).read_bytes() for name in first} == first
+    # The same input again, under whatever name, replaces what it wrote itself and nothing else.
+    names = data_files(tmp_path / "out")
+    (tmp_path / "latest").symlink_to(tmp_path / "day2")
+    for day in ("day2", "latest", "day1"):
+        run(JsonlReader(tmp_path / day / "crawl"), JsonlWriter(tmp_path / "out"))
+    assert data_files(tmp_path / "out") == names
+    run(JsonlReader([tmp_path / "day1/crawl", tmp_path / "day2/crawl"]), JsonlWriter(tmp_path / "out"))
+    assert {"day1 a", "day2 a", "day3 b"} < set(texts_in(tmp_path / "out"))
+
+
+@pytest.mark.parametrize("mode", ["overwrite", "error"])
+def test_after_a_run_that_begins_anew_names_follow_from_the_input_alone(tmp_path: Path, mode: str) -> None:
+    make_input(tmp_path / "day1/crawl", a="old")
+    make_input(tmp_path / "day2/crawl", a="new")
+    run(JsonlReader(tmp_path / "day2/crawl"), JsonlWriter(tmp_path / "fresh"))
+    run(JsonlReader(tmp_path / "day1/crawl"), JsonlWriter(tmp_path / "out"))
+    if mode == "error":
+        for name in data_files(tmp_path / "out"):
+            (tmp_path / "out" / name).unlink()
+    run(JsonlReader(tmp_path / "day2/crawl"), JsonlWriter(tmp_path / "out", mode=mode))
+    assert data_files(tmp_path / "out") == data_files(tmp_path / "fresh")
+    run(JsonlReader(tmp_path / "day1/crawl"), JsonlWriter(tmp_path / "out"))
+    assert texts_in(tmp_path / "out") == ["new", "old"]
+
+
+def test_ignore_refuses_files_of_which_nothing_tells_the_input(tmp_path: Path) -> None:
+    run(JsonlWriter(tmp_path), initial=[make_batch(["a"])])
+    (tmp_path / "_penstock/origins.json").unlink()
+    with pytest.raises(PlanError, match=r"origins\.json, which says of which input they were made, is missing"):
+        run(JsonlWriter(tmp_path), initial=[make_batch(["b"])])
+    assert texts_in(tmp_path) == ["a"]
+    run(JsonlWriter(tmp_path, mode="overwrite"), initial=[make_batch(["b"])])
+    assert texts_in(tmp_path) == ["b"]
+
+
+def test_ignore_keeps_what_other_batches_left(tmp_path: Path) -> None:
+    for text in ("a", "b", "a"):
+        run(JsonlWriter(tmp_path), initial=[make_batch([text])])
+    assert texts_in(tmp_path) == ["a", "b"]
+
+
+def test_a_run_beside_another_input_is_resumed_under_its_own_names(tmp_path: Path) -> None:
+    make_input(tmp_path / "day1/crawl", a="day1 a", b="day1 b")
+    make_input(tmp_path / "day2/crawl", a="day2 a", b="poison")
+
+    class Fails(ProcessingStage[DocumentBatch, DocumentBatch]):
+        def process(self, task: DocumentBatch) -> DocumentBatch:
+            if (tmp_path / "armed").exists() and "poison" in task.to_pyarrow()["text"].to_pylist():
+                raise RuntimeError("blown")
+            return task
+
+    def curate(day: str, output: str, checkpoint: str) -> None:
+        stages: list[ProcessingStage[Any, Any]] = [
+            JsonlReader(tmp_path / day / "crawl"),
+            Fails(),
+            JsonlWriter(tmp_path / output),
+        ]
+        Pipeline("p", stages=stages).run(InlineExecutor(show_progress=False), checkpoint_path=tmp_path / checkpoint)
+
+    for day in ("day1", "day2"):
+        curate(day, "whole", f"whole {day}")
+    curate("day1", "out", "day1")
+    (tmp_path / "armed").touch()
+    with pytest.raises(StageError, match="blown"):
+        curate("day2", "out", "day2")
+    (tmp_path / "armed").unlink()
+    curate("day2", "out", "day2")
+    assert texts_in(tmp_path / "out") == ["day1 a", "day1 b", "day2 a", "poison"]
+    for name in data_files(tmp_path / "whole"):
+        assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
 def test_an_output_that_is_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("a file")
     with pytest.raises(PlanError, match=r"is a file\. The writer needs a folder"):

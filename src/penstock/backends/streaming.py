@@ -22,7 +22,7 @@ from penstock.errors import OutputError, StageError, Terminated, suggestion
 from penstock.monitor.console import say_on_stderr
 from penstock.monitor.summary import RunSummary
 from penstock.runtime.blame import row_in_words
-from penstock.runtime.opening import how_to_resume, open_run
+from penstock.runtime.opening import OpenRun, how_to_resume, open_run
 from penstock.runtime.stop_signals import StopSignals
 
 _DEFAULTS: dict[str, Any] = {
@@ -129,9 +129,20 @@ class StreamingExecutor:
         checkpoint_path: str | Path | None,
     ) -> list[Task[Any]]:
         budget = self._terms.memory_budget
-        opened = open_run(
+        with open_run(
             pipeline, venue.cluster, initial_tasks, checkpoint_path, self._run_dir, budget, ledger=self.ledger
-        )
+        ) as opened:
+            return self._run(stop, opened, venue, pipeline, initial_tasks, checkpoint_path)
+
+    def _run(
+        self,
+        stop: StopSignals,
+        opened: OpenRun,
+        venue: Venue,
+        pipeline: Pipeline,
+        initial_tasks: Sequence[Task[Any]] | None,
+        checkpoint_path: str | Path | None,
+    ) -> list[Task[Any]]:
         try:
             run = StreamingRun(opened, venue, self._terms)
         except BaseException:  # it may have waited for a place, and somebody for it

@@ -96,6 +96,7 @@ class StreamingRun:
         # Set when so much failed that the rest is not worth doing.
         self._gave_up = False
         self._silence_to_explain = _SILENCE_S
+        self._workers_seen: set[str] = set()
         # The most memory all workers together were seen to use.
         self.peak_resident = 0
 
@@ -192,6 +193,14 @@ class StreamingRun:
         view = snapshot(self.scheduler, self.opened.plan, now - self._started, now, self.books.failed)
         self._view.update(view)
         self._explain_silence(now)
+        self._clean_up_after_workers()
+
+    def _clean_up_after_workers(self) -> None:
+        """Remove what killed workers of this machine left half-written; at the end of a run all of it is removed."""
+        gone = self._workers_seen - self.scheduler.workers.keys()
+        self._workers_seen = set(self.scheduler.workers)
+        if gone and not self.scheduler.shutting_down:
+            self.opened.remove_leftovers()
 
     def _explain_silence(self, now: float) -> None:
         silent = now - self.scheduler.moved_at

@@ -56,6 +56,7 @@ def reading_options(function: F) -> F:
             ),
             click.option("--memory-budget", metavar="SIZE", help="Such as 8GB.  [default: 40% of free memory]"),
             click.option("--blocksize", metavar="SIZE", help="How much is read at a time, such as 64MB."),
+            click.option("--overwrite", is_flag=True, help="Replace what another input left in OUTPUT."),
             click.option("--cache", metavar="DIR", help="For what lies there meanwhile.  [default: inside OUTPUT]"),
             debug_option,
         ]
@@ -255,6 +256,7 @@ def _settings(options: dict[str, Any]) -> dict[str, Any]:
         "keep": keep[0] if is_rule else keep,
         "memory_budget": memory_budget,
         "cache_path": options["cache"],
+        "overwrite": options["overwrite"],
     }
     settings |= {name: options[name] for name in ("text_field", "url_field", "normalize_text") if name in options}
     if "ids_only" in options:

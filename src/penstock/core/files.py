@@ -102,6 +102,15 @@ class SizedFile(NamedTuple):
         return self.name if self.part is None else f"{self.name}[{self.part[0]}:{self.part[1]}]"
 
     @property
+    def origin(self) -> str:
+        """The folder, or beginning of a URL, that the name continues.
+
+        >>> SizedFile("/data/day1/crawl/a.jsonl", 100, "crawl/a.jsonl").origin
+        '/data/day1/'
+        """
+        return self.path.removesuffix(self.name)
+
+    @property
     def bytes_to_read(self) -> int:
         """How much it is once it is read, as far as is known.
 
@@ -109,6 +118,19 @@ class SizedFile(NamedTuple):
         100
         """
         return sum(self.pieces) or self.size
+
+
+def origin_of(task: Task[Any]) -> str | None:
+    """Return the origin (see ``SizedFile``) of what a task holds; None if it does not come from a listed file.
+
+    >>> origin_of(FileGroupTask("d", [], _metadata={"source_files": ["/x/a.jsonl"], "source_names": ["a.jsonl[0:9]"]}))
+    '/x/'
+    """
+    files, names = (task._metadata.get(key) for key in _PER_FILE)
+    if not files or not names or not names[0]:
+        return None
+    path, name = str(files[0]), str(names[0])
+    return path.removesuffix(name if path.endswith(name) else name.rpartition("[")[0])
 
 
 def group_files(

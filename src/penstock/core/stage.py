@@ -149,6 +149,13 @@ class ProcessingStage(Reporting, Generic[X, Y]):
     def fit_to(self, memory_per_worker: float, memory_budget: int | None = None) -> None:
         """Be told, before the plan is made, how many bytes a worker has, and all of them between stages if bounded."""
 
+    def know_origins(self, origins: Sequence[str]) -> None:
+        """Learn where the documents of a run come from; called before ``before_run``.
+
+        An origin is the folder that listed files are named from (see ``SizedFile.origin``); the last entry stands for
+        everything that does not come from listed files. After the run there are none, so that the stage is as it was.
+        """
+
     def before_run(self, *, resuming: bool) -> None:
         """Run once per run, on the driver, when the plan is good and no worker has started."""
 

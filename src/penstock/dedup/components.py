@@ -34,22 +34,23 @@ class ConnectCandidates(AllInOne):
     def process(self, task: FileGroupTask) -> FileGroupTask:
         """Connect all pairs."""
         files, _ = files_of(task)
-        done = f"{self.folder}/components.npy"
-        if not exists(done):
+        done, known = f"{self.folder}/components.npy", f"{self.folder}/documents.npy"
+        pair_files = [f"{self.folder}/pairs/{number}.run" for number in range(len(files))]
+        if not all(map(exists, [done, known, *pair_files])):
             documents = _documents(files)
             components = np.arange(len(documents))
             for file in files:
                 connect(components, _positions(documents, load_array(file)))
-            for number, file in enumerate(files):
+            for file, target in zip(files, pair_files, strict=True):
                 pairs = load_array(file)
                 records = np.empty(len(pairs), dtype=PAIR_RECORD)
                 records["better"], records["worse"] = pairs[:, 0], pairs[:, 1]
                 records["component"] = components[np.searchsorted(documents, pairs[:, 0])]
                 partition = partition_of_component(records["component"], self.partitions)
-                write_records(f"{self.folder}/pairs/{number}.run", records, partition, self.partitions)
-            save_array(f"{self.folder}/documents.npy", documents)
+                write_records(target, records, partition, self.partitions)
+            save_array(known, documents)
             save_array(done, components)
-        return FileGroupTask(task.dataset_name, [f"{self.folder}/pairs/{number}.run" for number in range(len(files))])
+        return FileGroupTask(task.dataset_name, pair_files)
 
 
 def partition_of_component(components: Ids, partitions: int) -> Ids:

@@ -10,6 +10,7 @@ from penstock.core.executor import Executor
 from penstock.core.pipeline import Pipeline
 from penstock.core.workflow import WorkflowRunResult
 from penstock.dedup.inputs import Input, Stage, writer
+from penstock.dedup.ownership import DEDUPLICATED
 from penstock.dedup.workplace import Workplace
 
 
@@ -21,7 +22,7 @@ def write_what_stays(
     They stand behind a stage that gives one task.
     """
     # Its own folder: what an earlier run with other parameters left there must not be taken for this one's.
-    target = writer(filetype, f"{output_path}/deduplicated", write_kwargs=write_kwargs, mode="overwrite")
+    target = writer(filetype, f"{output_path}/{DEDUPLICATED}", write_kwargs=write_kwargs, mode="overwrite")
     return [*source.again(name, at_once=True, is_written_again=True), decide, target]
 
 
@@ -36,19 +37,15 @@ def run_to_end(
 ) -> WorkflowRunResult:
     """Run the stages of a workflow, and return what came of it; ``numbers`` are asked for when it is over.
 
-    ``when_all_is_well`` is done at last, and only if nothing failed.
+    The workplace must be held. ``when_all_is_well`` is done at last, and only if nothing failed.
     """
     for stage in stages:
         stage.__dict__["_reach"] = place.reach  # known in every process that one of them gets to
     pipeline = Pipeline(name, stages=stages)
     pipeline.keeps_progress = True
-    place.claim()
-    try:
-        tasks = pipeline.run(executor)
-        if when_all_is_well is not None:
-            when_all_is_well()
-    finally:
-        place.release()
+    tasks = pipeline.run(executor)
+    if when_all_is_well is not None:
+        when_all_is_well()
     result = WorkflowRunResult(name.replace(" ", "_"))
     result.add_pipeline_tasks(name.replace(" ", "_"), tasks)
     result.extend_metadata(numbers())

@@ -21,6 +21,7 @@ from penstock.dedup.index import EXACT, INDEXED_FILES, AddToIndex, Index
 from penstock.dedup.inputs import Input
 from penstock.dedup.keep import parse_keep
 from penstock.dedup.outcome import Conclude
+from penstock.dedup.ownership import TABLES, id_generator, take_output
 from penstock.dedup.phases import EachFile, Phase
 from penstock.dedup.removal import RemoveDocuments
 from penstock.dedup.workplace import INSIDE_OUTPUT, Workplace, memory_and_workers
@@ -72,6 +73,7 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         cache_path: str | None = None,
         output_filetype: str | None = None,
         show_progress: bool = True,
+        overwrite: bool = False,
     ) -> None:
         self.output_path = output_path.rstrip("/")
         self.cache_path = (cache_path or f"{self.output_path}/{INSIDE_OUTPUT}").rstrip("/")
@@ -93,6 +95,7 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         self.memory_budget = memory_budget
         self.output_filetype = output_filetype or input_filetype
         self.show_progress = show_progress
+        self.overwrite = overwrite
         # Accepted so that scripts need no change: documents are known by their place, whatever ids they bring, and
         # there is no memory of a GPU nor a cluster to be set up.
         self.ignored = (
@@ -113,52 +116,61 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         folders = [self.output_path, self.cache_path, *([self.index_path] if self.index_path else [])]
         reach = Reach(folders, self.write_kwargs.get("storage_options"))
         source = self.input.or_tasks(initial_tasks, type(self).__name__)
-        extent = source.look(self.output_path, self.text_field, "url_field" if self.kind == "url" else "text_field")
+        parameter = "url_field" if self.kind == "url" else "text_field"
+        extent = source.look(self.output_path, self.text_field, parameter, [self.cache_path, self.index_path])
         index, generation = self._index(extent)
         table = replace(extent.table, indexed=index.file_names if index else ())
         known = [part.name for part in index.generations] if index else None
-        place = Workplace(self.cache_path, {"files": extent.files, "index": known, **self._parameters()}, reach)
-        parts = self._partitions(extent, place)
-        table.save(f"{self.output_path}/{self.kind}_id_generator.json", extent.marks)
-        fields = [self.text_field, *([self.keep.column] if self.keep.column else [])]
-        hashed, removed = f"{place.folder}/hashed", f"{place.folder}/removed.npy"
-        duplicates = f"{self.output_path}/{self.kind.title()}DuplicateIds"
-        stages: list[ProcessingStage[Any, Any]] = [
-            *source.stages(fields),
-            HashTexts(
-                hashed,
-                table,
-                parts,
-                self.text_field,
-                normalize_text=self.normalize_text,
-                urls=self.kind == "url",
-                keep=self.keep,
-            ),
-            Phase("all_hashed", hashed, parts, followers=[f"{place.folder}/found"]),
-            FindExactDuplicates(f"{place.folder}/found", hashed, parts, index.runs(EXACT) if index else []),
-            Phase("all_found", f"{place.folder}/found", 1),
-            Conclude(duplicates, removed, hashed, table),
-        ]
-        if index is not None:
-            stages += [
-                EachFile("each_hashed_file", hashed),
-                AddToIndex(index, generation, hashed, removed, parts),
-                Phase("all_indexed", f"{place.folder}/{INDEXED_FILES}", 1),
-            ]
-        if self.perform_removal:
-            decide = RemoveDocuments(removed, table, duplicates)
-            stages += write_what_stays(
-                "removal", source, decide, self.output_filetype, self.output_path, self.write_kwargs
-            )
-        return run_to_end(
-            f"{self.kind} deduplication",
-            stages,
-            executor,
-            place,
-            started,
-            lambda: {**place.outcome(), "id_generator_path": f"{self.output_path}/{self.kind}_id_generator.json"},
-            (lambda: index.publish(generation, table, place.folder)) if index is not None else None,
+        duplicates = f"{self.output_path}/{TABLES[self.kind]}"
+        place = Workplace(
+            self.cache_path,
+            {"files": extent.files, "index": known, **self._parameters()},
+            reach,
+            output_path=self.output_path,
+            outputs=[duplicates],
+            generation=f"{index.path}/{generation}" if index else None,
         )
+        with place:
+            take_output(self.output_path, self.kind, extent.table, extent.marks, source.given, overwrite=self.overwrite)
+            parts = self._partitions(extent, place)
+            fields = [self.text_field, *([self.keep.column] if self.keep.column else [])]
+            hashed, removed = f"{place.folder}/hashed", f"{place.folder}/removed.npy"
+            stages: list[ProcessingStage[Any, Any]] = [
+                *source.stages(fields),
+                HashTexts(
+                    hashed,
+                    table,
+                    parts,
+                    self.text_field,
+                    normalize_text=self.normalize_text,
+                    urls=self.kind == "url",
+                    keep=self.keep,
+                ),
+                Phase("all_hashed", hashed, parts, followers=[f"{place.folder}/found"]),
+                FindExactDuplicates(f"{place.folder}/found", hashed, parts, index.runs(EXACT) if index else []),
+                Phase("all_found", f"{place.folder}/found", 1),
+                Conclude(duplicates, removed, hashed, table),
+            ]
+            if index is not None:
+                stages += [
+                    EachFile("each_hashed_file", hashed),
+                    AddToIndex(index, generation, hashed, removed, parts),
+                    Phase("all_indexed", f"{place.folder}/{INDEXED_FILES}", 1),
+                ]
+            if self.perform_removal:
+                decide = RemoveDocuments(removed, table, duplicates)
+                stages += write_what_stays(
+                    "removal", source, decide, self.output_filetype, self.output_path, self.write_kwargs
+                )
+            return run_to_end(
+                f"{self.kind} deduplication",
+                stages,
+                executor,
+                place,
+                started,
+                lambda: {**place.outcome(), "id_generator_path": id_generator(self.output_path, self.kind)},
+                (lambda: index.publish(generation, table, place.folder)) if index is not None else None,
+            )
 
     def _index(self, extent: Extent) -> tuple[Index | None, str]:
         """Return what is known from earlier runs, without this one, and the name of what this one adds."""

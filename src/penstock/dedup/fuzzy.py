@@ -24,6 +24,7 @@ from penstock.dedup.index import BANDS, EXACT, INDEXED_FILES, SIGNATURES, AddToI
 from penstock.dedup.inputs import Input
 from penstock.dedup.keep import parse_keep
 from penstock.dedup.outcome import Conclude, ListTwins
+from penstock.dedup.ownership import TABLES, id_generator, take_output
 from penstock.dedup.phases import LISTING, EachFile, Phase, Spread
 from penstock.dedup.places import FileTable
 from penstock.dedup.removal import RemoveDocuments
@@ -93,6 +94,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
         memory_budget: int | str | None = None,
         output_filetype: str | None = None,
         show_progress: bool = True,
+        overwrite: bool = False,
     ) -> None:
         if not 0 < similarity_threshold <= 1:
             raise ValueError(f"similarity_threshold={similarity_threshold}; it is a share, above 0 and at most 1.")
@@ -128,6 +130,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
         self.memory_budget = memory_budget
         self.output_filetype = output_filetype or input_filetype
         self.show_progress = show_progress
+        self.overwrite = overwrite
         # Settings of memory on a GPU and of a Ray cluster; accepted so that scripts need no change.
         self.ignored = (lsh_rmm_pool_size, lsh_spill_memory_limit, env_vars, use_async_memory)
 
@@ -139,27 +142,37 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
         folders = [self.output_path, self.cache_path, *([self.index_path] if self.index_path else [])]
         reach = Reach(folders, self.write_kwargs.get("storage_options"))
         source = self.input.or_tasks(initial_tasks, type(self).__name__)
-        extent = source.look(self.output_path, self.text_field)
+        extent = source.look(self.output_path, self.text_field, others=[self.cache_path, self.index_path])
         index, generation = self._index(extent)
         known = [part.name for part in index.generations] if index else None
-        place = Workplace(self.cache_path, {"files": extent.files, "index": known, **self._parameters()}, reach)
-        arithmetic = self._arithmetic(extent, place, index)
-        table = replace(extent.table, indexed=index.file_names if index else ())
-        if self.show_progress:
-            print(arithmetic.describe(), file=sys.stderr)
-            if self.device == "cpu" and not is_warm():
-                print("Compiling what signs and compares texts: ten seconds, once on this machine.", file=sys.stderr)
-        extent.table.save(f"{self.output_path}/fuzzy_id_generator.json", extent.marks)
-        stages = self._stages(place.folder, arithmetic, table, source, index, generation)
-        return run_to_end(
-            "fuzzy deduplication",
-            stages,
-            executor,
-            place,
-            started,
-            lambda: {**place.outcome(), "id_generator_path": f"{self.output_path}/fuzzy_id_generator.json"},
-            (lambda: index.publish(generation, table, place.folder)) if index is not None else None,
+        place = Workplace(
+            self.cache_path,
+            {"files": extent.files, "index": known, **self._parameters()},
+            reach,
+            output_path=self.output_path,
+            outputs=[f"{self.output_path}/{TABLES['fuzzy']}"],
+            generation=f"{index.path}/{generation}" if index else None,
         )
+        with place:
+            take_output(self.output_path, "fuzzy", extent.table, extent.marks, source.given, overwrite=self.overwrite)
+            arithmetic = self._arithmetic(extent, place, index)
+            table = replace(extent.table, indexed=index.file_names if index else ())
+            if self.show_progress:
+                print(arithmetic.describe(), file=sys.stderr)
+                if self.device == "cpu" and not is_warm():
+                    print(
+                        "Compiling what signs and compares texts: ten seconds, once on this machine.", file=sys.stderr
+                    )
+            stages = self._stages(place.folder, arithmetic, table, source, index, generation)
+            return run_to_end(
+                "fuzzy deduplication",
+                stages,
+                executor,
+                place,
+                started,
+                lambda: {**place.outcome(), "id_generator_path": id_generator(self.output_path, "fuzzy")},
+                (lambda: index.publish(generation, table, place.folder)) if index is not None else None,
+            )
 
     def _index(self, extent: Extent) -> tuple[Index | None, str]:
         """Return what is known from earlier runs, without this one, and the name of what this one adds."""
@@ -230,7 +243,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
     ) -> list[Stage]:
         signed, exact, found = f"{folder}/signed", f"{folder}/exact", f"{folder}/candidates"
         connected, compared, removed = f"{folder}/connected", f"{folder}/compared", f"{folder}/removed.npy"
-        duplicates = f"{self.output_path}/FuzzyDuplicateIds"
+        duplicates = f"{self.output_path}/{TABLES['fuzzy']}"
         banding, parts, text_parts = arithmetic.banding, arithmetic.partitions, arithmetic.text_partitions
         rounds = [round_name(bands) for bands in banding.rounds()]
         settings: dict[str, Any] = {"normalize_text": self.normalize_text, "keep": self.keep}

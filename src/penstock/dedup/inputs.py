@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from penstock.core.composite import expand
 from penstock.core.files import FileGroupTask
-from penstock.core.paths import one_holds_the_other
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.dedup.extent import Extent, look_at
+from penstock.dedup.ownership import DEDUPLICATED, TABLES
 from penstock.dedup.phases import Again, AgainAtOnce
 from penstock.dedup.workplace import memory_and_workers
 from penstock.errors import InputError
-from penstock.storage.filesystem import filesystem_of
+from penstock.storage.same_place import first_inside, is_inside, overlap, resolved
 from penstock.text.io.jsonl import JsonlReader, JsonlWriter
 from penstock.text.io.parquet import ParquetReader, ParquetWriter
 from penstock.text.io.partitioning import FilePartitioningStage
@@ -47,6 +48,12 @@ class Input:
         """Refuse an unknown type at once."""
         if self.filetype not in _READERS:
             raise ValueError(f"input_filetype={self.filetype!r}; it is one of {', '.join(_READERS)}.")
+
+    @property
+    def given(self) -> list[str]:
+        """The paths as the user wrote them."""
+        given = [self.input_path] if isinstance(self.input_path, str | Path) else self.input_path or ()
+        return [str(path) for path in given]
 
     def or_tasks(self, initial_tasks: Sequence[Task[Any]] | None, workflow: str) -> Input:
         """Return this input, or the files some tasks name instead."""
@@ -93,16 +100,38 @@ class Input:
         reading.is_repetition = True
         return (AgainAtOnce if at_once else Again)(name, listing), reading
 
-    def look(self, output_path: str, text_field: str, parameter: str = "text_field") -> Extent:
-        """Look at what there is to read; ``parameter`` is what the user names the column of texts by."""
-        listing = self.stages()[0]
-        for path in listing.reads_from():
-            # Said before anything is written, because the next run would read that.
-            if one_holds_the_other(filesystem_of(path)[1], filesystem_of(output_path)[1]):
-                raise InputError(f"{output_path} and {path}, which is read, lie one within the other. "
-                                 "Give the output a folder of its own.")  # fmt: skip
-        files, options = listing.source_files(), (self.read_kwargs or {}).get("storage_options")
+    def look(
+        self, output_path: str, text_field: str, parameter: str = "text_field", others: Sequence[str | None] = ()
+    ) -> Extent:
+        """Look at what there is to read; ``parameter`` is what the user names the column of texts by.
+
+        ``others`` are further folders that are written into, such as a cache or an index.
+        """
+        listing, options = self.stages()[0], (self.read_kwargs or {}).get("storage_options")
+        files = listing.source_files()
+        # Said before anything is written, because the next run would read that.
+        self.keep_apart(output_path, others, [file.path for file in files])
         return look_at(files, self.filetype, text_field, parameter, options)
+
+    def keep_apart(self, output_path: str, others: Sequence[str | None] = (), files: Sequence[str] = ()) -> None:
+        """Raise if something is written where something is read, whatever links lead there."""
+        options = (self.read_kwargs or {}).get("storage_options")
+        read = {path: resolved(path, options) for path in self.given}
+        output = resolved(output_path)
+        # Folders in the output may be links to somewhere else.
+        tables = (resolved(f"{output_path}/{name}") for name in (DEDUPLICATED, *TABLES.values()))
+        for written in [output, *(table for table in tables if not is_inside(table, output))]:
+            for path, place in read.items():
+                if overlap(place, written):
+                    raise InputError(f"{output_path} and {path}, which is read, overlap: one is inside the other. "
+                                     "Give the output a folder of its own.")  # fmt: skip
+            if (inside := first_inside(files, written)) is not None:
+                raise InputError(f"{inside}, which is read, is stored in the output {output_path}. "
+                                 "Give the output a folder of its own.")  # fmt: skip
+        for other in filter(None, others):
+            for path, place in read.items():
+                if is_inside(resolved(other), place):
+                    raise InputError(f"{other} is inside {path}, which is read. Give it a folder of its own.")
 
 
 def writer(filetype: str, path: str, **settings: Any) -> Stage:  # noqa: ANN401 - those of the writer

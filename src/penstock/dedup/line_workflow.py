@@ -21,6 +21,7 @@ from penstock.dedup.exact import EXACT_RECORD
 from penstock.dedup.inputs import Input
 from penstock.dedup.keep import parse_keep
 from penstock.dedup.lines import CutPassages, FindCommonPassages, HashPassages
+from penstock.dedup.ownership import TABLES, take_output
 from penstock.dedup.passages import SEPARATORS
 from penstock.dedup.phases import Phase
 from penstock.dedup.workplace import INSIDE_OUTPUT, Workplace, memory_and_workers
@@ -61,6 +62,7 @@ class LineDeduplicationWorkflow(WorkflowBase):
         read_kwargs: dict[str, Any] | None = None,
         write_kwargs: dict[str, Any] | None = None,
         show_progress: bool = True,
+        overwrite: bool = False,
     ) -> None:
         if unit not in SEPARATORS:
             raise ValueError(f"unit={unit!r}; it is one of {', '.join(SEPARATORS)}.")
@@ -81,6 +83,7 @@ class LineDeduplicationWorkflow(WorkflowBase):
         self.output_filetype = output_filetype or input_filetype
         self.write_kwargs = dict(write_kwargs or {})
         self.show_progress = show_progress
+        self.overwrite = overwrite
 
     def run(
         self, executor: Executor | None = None, initial_tasks: Sequence[Task[Any]] | None = None
@@ -90,44 +93,50 @@ class LineDeduplicationWorkflow(WorkflowBase):
         folders = [self.output_path, self.cache_path]
         reach = Reach(folders, self.write_kwargs.get("storage_options"))
         source = self.input.or_tasks(initial_tasks, type(self).__name__)
-        extent = source.look(self.output_path, self.text_field)
-        place = Workplace(self.cache_path, {"files": extent.files, **self._parameters()}, reach)
-        budget, workers = memory_and_workers(self.memory_budget)
-        records = extent.text_bytes // _MEAN_PASSAGE_BYTES[self.unit] * EXACT_RECORD.itemsize
-        needed = max(_FEWEST_PARTITIONS, ceil(records * _TIMES_RECORD * 2 * workers / budget))
-        parts = place.plan({"partitions": needed})["partitions"]
-        if self.show_progress:
-            text, size = human_bytes(extent.text_bytes), human_bytes(records)
-            print(
-                f"Deduplication of {self.unit}s in {text} of text: about {size} of hashes on disk in {parts} "
-                f"partitions; memory_budget {human_bytes(budget)} for {workers} workers",
-                file=sys.stderr,
+        extent = source.look(self.output_path, self.text_field, others=[self.cache_path])
+        receipts = f"{self.output_path}/{TABLES[self.unit]}"
+        place = Workplace(
+            self.cache_path,
+            {"files": extent.files, **self._parameters()},
+            reach,
+            output_path=self.output_path,
+            outputs=[receipts],
+        )
+        with place:
+            take_output(self.output_path, self.unit, extent.table, extent.marks, source.given, overwrite=self.overwrite)
+            budget, workers = memory_and_workers(self.memory_budget)
+            records = extent.text_bytes // _MEAN_PASSAGE_BYTES[self.unit] * EXACT_RECORD.itemsize
+            needed = max(_FEWEST_PARTITIONS, ceil(records * _TIMES_RECORD * 2 * workers / budget))
+            parts = place.plan({"partitions": needed})["partitions"]
+            if self.show_progress:
+                text, size = human_bytes(extent.text_bytes), human_bytes(records)
+                print(
+                    f"Deduplication of {self.unit}s in {text} of text: about {size} of hashes on disk in {parts} "
+                    f"partitions; memory_budget {human_bytes(budget)} for {workers} workers",
+                    file=sys.stderr,
+                )
+            hashed, common = f"{place.folder}/hashed", f"{place.folder}/common"
+            remove_folder(receipts)  # all of them are written again, and those of other parameters are not ours
+            table, fields = extent.table, [self.text_field, *([self.keep.column] if self.keep.column else [])]
+            cut = CutPassages(
+                common, receipts, table, parts, self.text_field, self.unit, self.min_characters, within=self.within
             )
-        hashed, common = f"{place.folder}/hashed", f"{place.folder}/common"
-        receipts = f"{self.output_path}/Cut{self.unit.title()}s"
-        place.claim()
-        remove_folder(receipts)  # all of them are written again, and those of other parameters are not ours
-        table, fields = extent.table, [self.text_field, *([self.keep.column] if self.keep.column else [])]
-        table.save(f"{self.output_path}/{self.unit}_id_generator.json", extent.marks)
-        cut = CutPassages(
-            common, receipts, table, parts, self.text_field, self.unit, self.min_characters, within=self.within
-        )
-        stages: list[ProcessingStage[Any, Any]] = [
-            *source.stages(fields),
-            HashPassages(hashed, table, parts, self.text_field, self.unit, self.min_characters, self.keep),
-            Phase("all_hashed", hashed, parts, followers=[common]),
-            FindCommonPassages(common, self.max_documents),
-            Phase("all_counted", common, 1),
-            *write_what_stays("cut", source, cut, self.output_filetype, self.output_path, self.write_kwargs),
-        ]
-        return run_to_end(
-            f"{self.unit} deduplication",
-            stages,
-            executor,
-            place,
-            started,
-            lambda: {"receipts_path": receipts, "num_cut": _rows_in(receipts)},
-        )
+            stages: list[ProcessingStage[Any, Any]] = [
+                *source.stages(fields),
+                HashPassages(hashed, table, parts, self.text_field, self.unit, self.min_characters, self.keep),
+                Phase("all_hashed", hashed, parts, followers=[common]),
+                FindCommonPassages(common, self.max_documents),
+                Phase("all_counted", common, 1),
+                *write_what_stays("cut", source, cut, self.output_filetype, self.output_path, self.write_kwargs),
+            ]
+            return run_to_end(
+                f"{self.unit} deduplication",
+                stages,
+                executor,
+                place,
+                started,
+                lambda: {"receipts_path": receipts, "num_cut": _rows_in(receipts)},
+            )
 
     def _parameters(self) -> dict[str, Any]:
         return {

@@ -45,7 +45,7 @@ class Phase(ProcessingStage[Task[Any], FileGroupTask]):
 
     The next phase gets one task per partition, which names the list and the number of the partition. ``followers`` are
     folders of what an earlier run made of its list. If this list is another one, because that run could not read a file
-    which can be read now, they are wrong, and go.
+    which can be read now, or if that list is missing, they are removed.
     """
 
     is_barrier = True
@@ -71,7 +71,7 @@ class Phase(ProcessingStage[Task[Any], FileGroupTask]):
         files = [path for task in tasks if isinstance(task, FileGroupTask) for path in task.data]
         manifest = f"{self.folder}/{LISTING}"
         contents = {"files": files, "counts": _added_up(tasks)}
-        if self.followers and exists(manifest) and listed(manifest) != contents:
+        if self.followers and not (exists(manifest) and listed(manifest) == contents):
             for folder in self.followers:
                 remove_folder(folder)
         with atomic_write(manifest, durable=False) as stream:  # every run writes it again

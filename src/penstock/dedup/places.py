@@ -49,13 +49,17 @@ class FileTable:
         """Give files numbers, in the order they are listed in."""
         return cls(tuple(file.path for file in files), tuple(file.name for file in files))
 
-    def save(self, path: str, marks: Sequence[FileMark] = ()) -> None:
-        """Write the table, so that ids can be understood later, with what its files are known by."""
+    def save(self, path: str, given: Sequence[str] = (), marks: Sequence[FileMark] = ()) -> None:
+        """Write the table, so that ids can be understood later.
+
+        ``given`` is where the files were looked for, ``marks`` what they are known by.
+        """
         files: list[dict[str, Any]] = [{"path": p, "name": n} for p, n in zip(self.paths, self.names, strict=True)]
         for entry, mark in zip(files, marks, strict=False):
             entry |= {"size": mark.size, "content": mark.content}
         with atomic_write(path) as stream:
-            stream.write(json.dumps({"place_bits": PLACE_BITS, "files": files}, indent=1).encode())
+            contents = {"place_bits": PLACE_BITS, "input": list(given), "files": files}
+            stream.write(json.dumps(contents, indent=1).encode())
 
     @classmethod
     def load(

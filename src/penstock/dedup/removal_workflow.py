@@ -22,6 +22,7 @@ from penstock.dedup.workplace import Workplace
 from penstock.errors import InputError
 from penstock.storage.filesystem import list_files, open_stored
 from penstock.storage.reach import Reach
+from penstock.storage.same_place import is_inside, resolved
 
 
 class TextDuplicatesRemovalWorkflow(WorkflowBase):
@@ -85,51 +86,63 @@ class TextDuplicatesRemovalWorkflow(WorkflowBase):
         started = time.monotonic()
         reach = Reach([self.output_path], self.output_kwargs.get("storage_options"))
         place = Workplace(f"{self.output_path}/_penstock/removal", {"ids": self.ids_to_remove_path}, reach)
-        removed = f"{place.folder}/removed.npy"
         first_tasks = initial_tasks[: self.input_task_limit] if initial_tasks is not None else None
         source = self.input.or_tasks(first_tasks, type(self).__name__)
-        listing, reading = source.stages(self.input_fields, is_written_again=True)
-        ids = self._ids()
-        save_array(removed, ids)
-        remove: RemoveDocuments | RemoveByColumn
-        if self.id_generator_path is not None:
-            table = FileTable.load(
-                self.id_generator_path,
-                listing.source_files(),
-                self.id_generator_storage_options,
-                listing.storage_options,
+        source.keep_apart(self.output_path)
+        if is_inside(resolved(self.output_path), resolved(self.ids_to_remove_path, self._ids_options)):
+            raise InputError(
+                f"{self.output_path}: overlaps with the table of ids {self.ids_to_remove_path}. "
+                "Give the output a folder of its own."
             )
-            remove = RemoveDocuments(removed, table)
-        else:
-            remove = RemoveByColumn(removed, self.id_field, drop_id_field=self.drop_id_field)
-        listing.limit = self.input_task_limit if initial_tasks is None else None
-        stages = [
-            listing,
-            reading,
-            remove,
-            writer(
-                self.output_filetype,
-                self.output_path,
-                write_kwargs=self.output_kwargs,
-                fields=self.output_fields,
-                mode=self.output_mode,
-                file_extension=self.output_file_extension,
-            ),
-        ]
-        remove.__dict__["_reach"] = reach
-        tasks = Pipeline("removal of duplicates", stages=stages).run(executor)
-        result = WorkflowRunResult("text_duplicates_removal")
-        result.add_pipeline_tasks("removal", tasks)
-        result.add_metadata("num_duplicates_removed", len(ids))
-        result.add_metadata("total_time", time.monotonic() - started)
-        place.clear()
-        return result
+        with place:
+            removed = f"{place.folder}/removed.npy"
+            listing, reading = source.stages(self.input_fields, is_written_again=True)
+            ids = self._ids()
+            save_array(removed, ids)
+            remove: RemoveDocuments | RemoveByColumn
+            if self.id_generator_path is not None:
+                table = FileTable.load(
+                    self.id_generator_path,
+                    listing.source_files(),
+                    self.id_generator_storage_options,
+                    listing.storage_options,
+                )
+                remove = RemoveDocuments(removed, table)
+            else:
+                remove = RemoveByColumn(removed, self.id_field, drop_id_field=self.drop_id_field)
+            listing.limit = self.input_task_limit if initial_tasks is None else None
+            stages = [
+                listing,
+                reading,
+                remove,
+                writer(
+                    self.output_filetype,
+                    self.output_path,
+                    write_kwargs=self.output_kwargs,
+                    fields=self.output_fields,
+                    mode=self.output_mode,
+                    file_extension=self.output_file_extension,
+                ),
+            ]
+            remove.__dict__["_reach"] = reach
+            tasks = Pipeline("removal of duplicates", stages=stages).run(executor)
+            result = WorkflowRunResult("text_duplicates_removal")
+            result.add_pipeline_tasks("removal", tasks)
+            result.add_metadata("num_duplicates_removed", len(ids))
+            result.add_metadata("total_time", time.monotonic() - started)
+            place.clear()
+            return result
+
+    @property
+    def _ids_options(self) -> dict[str, Any] | None:
+        options: dict[str, Any] | None = self.duplicate_id_read_kwargs.get("storage_options")
+        return options
 
     def _ids(self) -> Any:  # noqa: ANN401 - numbers or texts, in an array
         """Read the ids to remove, in order, each once."""
         found = []
-        others = dict(self.duplicate_id_read_kwargs)
-        options = others.pop("storage_options", None)
+        options = self._ids_options
+        others = {key: value for key, value in self.duplicate_id_read_kwargs.items() if key != "storage_options"}
         for file in list_files(self.ids_to_remove_path, (".parquet",), options):
             with open_stored(file.path, options) as stream:
                 table = pq.read_table(stream, **others)

@@ -124,7 +124,8 @@ class SignTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
         name = f"{file_name(task, documents)}.run"
         counts = self.table.counts(documents)
         done = f"{self.folder}/exact/{name}"
-        if not exists(done):
+        folders = [*map(round_name, self.banding.rounds()), *(["signatures"] if self.with_signatures else [])]
+        if not all(map(exists, [done, *(f"{self.folder}/{folder}/{name}" for folder in folders)])):
             texts = texts_of(task, self.text_field)
             ranks = self.keep.ranks(task, texts)
             if self.normalize_text:
@@ -138,7 +139,6 @@ class SignTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
                 self._write_bands(
                     f"{round_name(part)}/{name}", bands[has_bands, part], ranks[has_bands], documents[has_bands]
                 )
-            # Last, because it says that all the others are there.
             records = exact_records(hashes, ranks, documents)
             write_records(done, records, partition_of(records["high"], self.partitions), self.partitions)
         return FileGroupTask(task.dataset_name, [name], _metadata={"counts": counts})

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
-from contextlib import suppress
-from pathlib import Path
-from typing import IO, Any
+from collections.abc import Sequence
+from typing import Any, Self
 
 import psutil
 
 from penstock.core.sizes import parse_bytes
 from penstock.dedup.phases import exists
-from penstock.errors import InputError
-from penstock.storage.atomic import atomic_write, explain_write
-from penstock.storage.filesystem import filesystem_of, is_local, open_stored, remove_folder
+from penstock.storage.atomic import atomic_write
+from penstock.storage.filesystem import open_stored, remove_folder
+from penstock.storage.leftovers import remove_leftovers
 from penstock.storage.reach import Reach
+from penstock.storage.run_folder import FOLDER_NAME, LOCK
+from penstock.storage.run_lock import RunLock
+from penstock.storage.whole_removal import finish_removal, remove_whole
 
 OUTCOME = "outcome.json"
 # Where it is if nobody chose a place.
@@ -27,14 +28,65 @@ _FORM = 1
 
 
 class Workplace:
-    """A folder for one input and one set of parameters: what is in it is whole, and right for them."""
+    """A folder for one input and one set of parameters: what is in it is whole, and right for them.
 
-    def __init__(self, cache_path: str, parameters: dict[str, Any], reach: Reach | None = None) -> None:
+    In a ``with`` block no other run works in it, nor in the ``outputs``, which are folders. Temporary files that killed
+    processes left in any of these are removed when the block begins and when it ends.
+    """
+
+    def __init__(
+        self,
+        cache_path: str,
+        parameters: dict[str, Any],
+        reach: Reach | None = None,
+        *,
+        output_path: str | None = None,
+        outputs: Sequence[str] = (),
+        generation: str | None = None,
+    ) -> None:
         # Travels with the stages that write here.
         self.reach = reach
         self.folder = f"{cache_path}/{digest_of({'form': _FORM, **parameters})}"
         self._is_ours_alone = cache_path.endswith(f"/{INSIDE_OUTPUT}")
-        self._claim: IO[str] | None = None
+        # What is removed at the end.
+        self._whole = cache_path if self._is_ours_alone else self.folder
+        self._outputs = [*([output_path] if output_path else []), *outputs]
+        # What an index gets from this run, if there is one.
+        self._generation = generation
+        self._locks = []
+        if output_path is not None:
+            self._locks.append(RunLock(f"{output_path}/{FOLDER_NAME}/{LOCK}", removes_folder=True))
+        if not self._is_ours_alone:
+            self._locks.append(RunLock(f"{self.folder}.{LOCK}"))
+        if generation is not None:
+            self._locks.append(RunLock(f"{generation}.{LOCK}"))
+
+    def __enter__(self) -> Self:
+        """Keep other runs out; raise if one is at work."""
+        taken: list[RunLock] = []
+        try:
+            for lock in self._locks:
+                lock.take()
+                taken.append(lock)
+        except BaseException:
+            for lock in reversed(taken):
+                lock.release()
+            raise
+        finish_removal(self._whole)
+        self._remove_leftovers()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let other runs in."""
+        self._remove_leftovers()
+        for lock in reversed(self._locks):
+            lock.release()
+
+    def _remove_leftovers(self) -> None:
+        for folder in self._outputs:
+            remove_leftovers(folder, nobody_writes=True)
+        for folder in [self._whole, *([self._generation] if self._generation else [])]:
+            remove_leftovers(folder, below=True, nobody_writes=True)
 
     def plan(self, numbers: dict[str, int]) -> dict[str, int]:
         """Return the numbers that this work was begun with; these, if it begins now.
@@ -47,6 +99,8 @@ class Workplace:
             with open_stored(path) as stream:
                 begun: dict[str, int] = json.loads(stream.read())
             return begun
+        # It is the first file that a run writes: without it nothing tells how the others were cut.
+        remove_folder(self.folder)
         with atomic_write(path) as stream:
             stream.write(json.dumps(numbers).encode())
         return numbers
@@ -61,39 +115,11 @@ class Workplace:
         return numbers
 
     def clear(self) -> None:
-        """Remove it: what was wanted has been written elsewhere."""
-        cache = self.folder.rpartition("/")[0]
-        if not self._is_ours_alone:
-            remove_folder(self.folder)
-            return
-        # Ours alone: what a run with other parameters, or of other files, left unfinished is of no use to this output.
-        remove_folder(cache)
-        if is_local(filesystem_of(cache)[0]):
-            with suppress(OSError):
-                Path(cache).parent.rmdir()
+        """Remove it: what was wanted has been written elsewhere.
 
-    def claim(self) -> None:
-        """Keep other processes out until it is released, or this process ends; remote file systems have no locks."""
-        folder = self.folder.rpartition("/")[0] if self._is_ours_alone else self.folder
-        filesystem, name = filesystem_of(folder)
-        if self._claim is not None or not is_local(filesystem):
-            return
-        with explain_write(folder):
-            Path(name).mkdir(parents=True, exist_ok=True)
-            self._claim = (Path(name) / "lock").open("a")
-        try:
-            fcntl.lockf(self._claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self.release()
-            raise InputError(
-                f"{folder}: another run is at work there. Let it end, or stop it and run again; or give another output."
-            ) from None
-
-    def release(self) -> None:
-        """Let others work here."""
-        if self._claim is not None:
-            self._claim.close()
-            self._claim = None
+        Inside an output it is removed with what runs with other parameters, or of other files, left unfinished.
+        """
+        remove_whole(self._whole)
 
 
 def digest_of(parameters: dict[str, Any]) -> str:

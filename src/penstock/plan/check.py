@@ -133,10 +133,10 @@ def _paths(stages: Stages) -> Iterator[str]:
         target = stage.writes_to()
         for path, reader in read if target is not None else ():
             if one_holds_the_other(path, target or ""):
-                yield overlap(stage.name, target or "", reader)
+                yield say_overlap(stage.name, target or "", reader)
                 break
 
 
-def overlap(writer: str, target: str, reader: str) -> str:
+def say_overlap(writer: str, target: str, reader: str) -> str:
     """Say that an output lies where an input does."""
     return f"stage '{writer}' writes into {target}, which '{reader}' reads from; give the output a folder of its own"

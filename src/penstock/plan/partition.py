@@ -25,4 +25,5 @@ def _partition_one(stage: ProcessingStage[Any, Any], files: Sequence[SizedFile])
         bytes=sum(file.size for file in files),
         tasks=len(group_bytes),
         largest_task_bytes=max(group_bytes, default=0),
+        origins=tuple(sorted({file.origin for file in files if file.name})),
     )

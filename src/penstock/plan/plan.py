@@ -36,6 +36,8 @@ class SourcePartition:
     bytes: int
     tasks: int
     largest_task_bytes: int
+    # Where the names of its files begin (see ``SizedFile.origin``).
+    origins: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)

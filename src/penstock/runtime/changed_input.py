@@ -32,8 +32,8 @@ _MOST_TRIED = 2_000_000
 class ReplaceableOutput(Protocol):
     """A writer whose files can be told apart by the task they were made of."""
 
-    def stem_of(self, task_id: str) -> str:
-        """Return what the files of a task are called, without number and extension."""
+    def stems_of(self, task_id: str) -> list[str]:
+        """Return what the files of a task may be called, without number and extension."""
         ...
 
     def own_files(self) -> list[str]:
@@ -173,7 +173,8 @@ def _left_by_unfinished(
             break
         tried += len(unfinished)
         for source in unfinished:
-            names = unknown.pop(writer.stem_of(source if position < 0 else f"{source}_{position}"), [])
+            stems = writer.stems_of(source if position < 0 else f"{source}_{position}")
+            names = [name for stem in stems for name in unknown.pop(stem, [])]
             found += names if source in changed else []  # those of others are written again as they are
     if unknown:
         names = [name for names in unknown.values() for name in names]

@@ -88,7 +88,17 @@ class InlineExecutor:
         checkpoint_path: str | Path | None,
     ) -> list[Task[Any]]:
         machine = this_machine(*self._claims)
-        opened = open_run(pipeline, machine, initial_tasks, checkpoint_path, self._run_dir, ledger=self.ledger)
+        with open_run(pipeline, machine, initial_tasks, checkpoint_path, self._run_dir, ledger=self.ledger) as opened:
+            return self._run(stop, opened, pipeline, initial_tasks, checkpoint_path)
+
+    def _run(
+        self,
+        stop: StopSignals,
+        opened: OpenRun,
+        pipeline: Pipeline,
+        initial_tasks: Sequence[Task[Any]] | None,
+        checkpoint_path: str | Path | None,
+    ) -> list[Task[Any]]:
         run = _InlineRun(opened, Progress(pipeline.name, self._interval, enabled=self._show_progress))
         try:
             outputs = run.run(root_tasks(initial_tasks), initial_are_sources=initial_tasks is not None)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from penstock.core.cluster import Cluster
 from penstock.core.pipeline import Pipeline
@@ -17,10 +17,14 @@ from penstock.ledger.keeping import KeptLedger, clear_ledger, open_ledger
 from penstock.plan.plan import Plan
 from penstock.runtime.changed_input import withdraw_changed
 from penstock.runtime.fingerprint import fingerprint
+from penstock.runtime.origins import origins_of
 from penstock.runtime.planning import plan_pipeline
-from penstock.storage.filesystem import require_working_folder
+from penstock.storage.filesystem import filesystem_of, require_working_folder
 from penstock.storage.journal import Journal
-from penstock.storage.run_folder import RunFolder, beside_output
+from penstock.storage.leftovers import remove_leftovers
+from penstock.storage.run_folder import FOLDER_NAME, LOCK, RunFolder, beside_output
+from penstock.storage.run_lock import RunLock
+from penstock.storage.same_place import is_inside, resolved
 
 
 @dataclass
@@ -36,6 +40,34 @@ class OpenRun:
     folder_asked_for: bool
     # Where workers note what was decided of each document; None: nobody wants to know.
     ledger: KeptLedger | None = None
+    # Keep other runs out of every folder that this one writes into.
+    locks: list[RunLock] = field(default_factory=list)
+    # Whether it has all of them: until then another run may be writing.
+    has_locks: bool = False
+
+    def __enter__(self) -> Self:
+        """Return the run, which ends with the block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close everything, remove what killed workers left, and let other runs in."""
+        self.close()
+        for stage in self.plan.stages:
+            stage.know_origins(())
+        if self.has_locks:
+            self.remove_leftovers(nobody_writes=True)
+        for lock in self.locks:
+            lock.release()
+
+    def remove_leftovers(self, *, nobody_writes: bool = False) -> None:
+        """Remove temporary files of killed workers (see ``storage.leftovers``)."""
+        for stage in self.plan.stages:
+            target, options = stage.writes_to(), getattr(stage, "storage_options", None)
+            if target is not None:
+                remove_leftovers(target, options, nobody_writes=nobody_writes)
+        # A run folder that is not in a locked output may be shared with another run.
+        alone = nobody_writes and bool(self.locks) and not self.folder_asked_for
+        remove_leftovers(self.folder.path, self.folder.storage_options, below=True, nobody_writes=alone)
 
     def close(self) -> None:
         """Close the files."""
@@ -73,21 +105,25 @@ def open_run(
         with_checkpoint=checkpoint_path is not None,
         memory_budget=memory_budget,
     )
-    journal = None
-    if checkpoint_path is not None:
-        journal = Journal(checkpoint_path, fingerprint(plan.stages, initial_tasks))
     writer = next((stage for stage in reversed(plan.stages) if stage.writes_to() is not None), None)
     output = writer.writes_to() if writer is not None else None
     options = getattr(writer, "storage_options", None)
     folder = RunFolder(run_dir) if run_dir else beside_output(output, pipeline.name, options)
-    run = OpenRun(plan, journal, folder, output, bool(run_dir))
+    run = OpenRun(plan, None, folder, output, bool(run_dir))
+    _refuse_input_in_run_folder(run)
     try:
+        # First of all: another run may be writing the checkpoint as well.
+        _lock_outputs(run)
+        if checkpoint_path is not None:
+            run.journal = Journal(checkpoint_path, fingerprint(plan.stages, initial_tasks))
         # Before the input is listed nothing has been written, and what is there is not of this run.
-        resuming = journal is not None and journal.input is not None
-        _before_run(plan, resuming=resuming)
-        if journal is not None:
+        resuming = run.journal is not None and run.journal.input is not None
+        run.remove_leftovers(nobody_writes=True)
+        origins = origins_of(plan, initial_tasks) if output is not None else []
+        _before_run(plan, origins, resuming=resuming)
+        if run.journal is not None:
             forget = partial(forget_tasks, folder.path, storage_options=folder.storage_options)
-            withdraw_changed(plan, journal, initial_tasks, forget)
+            withdraw_changed(plan, run.journal, initial_tasks, forget)
         folder.clear()
         if ledger and run.has_something_to_say:
             run.ledger = open_ledger(
@@ -96,7 +132,7 @@ def open_run(
         elif not resuming:
             clear_ledger(folder.path, folder.storage_options)
     except BaseException:
-        run.close()
+        run.__exit__()
         raise
     return run
 
@@ -111,11 +147,44 @@ def how_to_resume(pipeline: Pipeline, done: int, checkpoint_path: str | Path | N
     return f"'{name}' stopped; {done} source tasks are complete. Run it with checkpoint {checkpoint_path} to go on."
 
 
-def _before_run(plan: Plan, *, resuming: bool) -> None:
+def _lock_outputs(run: OpenRun) -> None:
+    """Take the lock of every folder that the run writes into; raise if another run is at work in one of them."""
+    targets = {stage.writes_to(): getattr(stage, "storage_options", None) for stage in run.plan.stages}
+    for target, options in targets.items():
+        if target is None:
+            continue
+        filesystem, name = filesystem_of(target, options)
+        if filesystem.isfile(name):
+            continue  # its writer will refuse it
+        lock = RunLock(f"{target.rstrip('/')}/{FOLDER_NAME}/{LOCK}", options, removes_folder=True)
+        lock.take()
+        run.locks.append(lock)
+    run.has_locks = True
+
+
+def _refuse_input_in_run_folder(run: OpenRun) -> None:
+    """Raise if clearing the run folder would remove an input, or a run folder of the user's choice is inside one."""
+    mistakes = []
+    for stage in run.plan.stages:
+        for path in stage.reads_from():
+            place = resolved(path, getattr(stage, "storage_options", None))
+            cleared = [resolved(each, run.folder.storage_options) for each in run.folder.cleared]
+            chosen = resolved(run.folder.path, run.folder.storage_options)
+            if any(is_inside(place, each) for each in cleared) or (run.folder_asked_for and is_inside(chosen, place)):
+                mistakes.append(
+                    f"stage '{stage.name}' reads {path}, which overlaps with the run folder {run.folder.path}; "
+                    "set another run_dir"
+                )
+    if mistakes:
+        raise PlanError(run.plan.pipeline, mistakes)
+
+
+def _before_run(plan: Plan, origins: Sequence[str], *, resuming: bool) -> None:
     """Let every stage look at the world once; what it cannot live with stops the run before it starts."""
     mistakes = []
     for stage in plan.stages:
         try:
+            stage.know_origins(origins)
             stage.before_run(resuming=resuming)
         except OutputError as error:
             mistakes.append(f"stage '{stage.name}': {error}")

@@ -11,11 +11,11 @@ from penstock.core.pipeline import Pipeline
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.errors import InputError, PlanError
-from penstock.plan.check import overlap
+from penstock.plan.check import say_overlap
 from penstock.plan.plan import Plan
 from penstock.plan.planner import make_plan
 from penstock.runtime.machine import GB
-from penstock.storage.filesystem import filesystem_of
+from penstock.storage.same_place import first_inside, overlap, resolved
 
 
 def plan_pipeline(
@@ -49,19 +49,25 @@ def plan_pipeline(
 def _overwritten(
     stages: Sequence[ProcessingStage[Any, Any]], listing: Mapping[int, Sequence[SizedFile]]
 ) -> Iterator[str]:
-    """Find outputs that hold an input file, however differently the two were written down."""
+    """Find outputs that overlap with an input, whatever links lead to either."""
     for stage in stages:
         target = stage.writes_to()
         if target is None:
             continue
         try:
-            inside = f"{filesystem_of(target)[1].rstrip('/')}/"
+            place = resolved(target, _options(stage))
+            for position, reader in enumerate(stages):
+                given = (resolved(path, _options(reader)) for path in reader.reads_from())
+                files = (file.path for file in listing.get(position, ()))
+                if any(overlap(place, path) for path in given) or first_inside(files, place):
+                    yield say_overlap(stage.name, target, reader.name)
         except InputError as error:
             yield f"stage '{stage.name}': {error}"
-            continue
-        for position, files in listing.items():
-            if any(filesystem_of(file.path)[1].startswith(inside) for file in files):
-                yield overlap(stage.name, target, stages[position].name)
+
+
+def _options(stage: ProcessingStage[Any, Any]) -> dict[str, Any] | None:
+    options: dict[str, Any] | None = getattr(stage, "storage_options", None)
+    return options
 
 
 def _look_up_sources(

@@ -11,8 +11,7 @@ from typing import IO, Any
 
 from penstock.errors import OutputError
 from penstock.storage.filesystem import filesystem_of, is_local
-
-TEMPORARY_SUFFIX = ".penstock-tmp"
+from penstock.storage.leftovers import temporary_name
 
 
 @contextmanager
@@ -42,7 +41,7 @@ def explain_write(path: str) -> Iterator[None]:
 def _write_local(name: str, *, durable: bool) -> Iterator[IO[bytes]]:
     target = Path(name)
     target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}{TEMPORARY_SUFFIX}")
+    temporary = target.with_name(temporary_name(target.name))
     try:
         with temporary.open("wb") as stream:
             yield stream

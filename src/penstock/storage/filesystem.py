@@ -174,7 +174,12 @@ def reading(path: str) -> Iterator[None]:
 
 
 def remove_folder(path: str) -> None:
-    """Remove a folder, if it is there."""
+    """Remove a folder, if it is there; of a link to one the link, not what it leads to."""
     filesystem, name = filesystem_of(path)
-    if filesystem.exists(name):
-        shutil.rmtree(name) if is_local(filesystem) else filesystem.rm(name, recursive=True)
+    if not is_local(filesystem):
+        if filesystem.exists(name):
+            filesystem.rm(name, recursive=True)
+    elif Path(name).is_symlink():
+        Path(name).unlink()
+    elif Path(name).exists():
+        shutil.rmtree(name)

@@ -14,6 +14,8 @@ from penstock.storage.filesystem import filesystem_of
 
 # Readers leave names that begin with an underscore alone, so this may lie inside the output.
 FOLDER_NAME = "_penstock"
+# The file in it that a run holds while it works (see ``run_lock``).
+LOCK = "lock"
 
 
 class RunFolder:
@@ -26,6 +28,11 @@ class RunFolder:
         self.summary = f"{path}/summary.json"
         self.num_dead_letters = 0
         self._dead_letter_stream: IO[bytes] | None = None
+
+    @property
+    def cleared(self) -> list[str]:
+        """What is removed here when a run begins: files, and the folder of the ledger."""
+        return [self.dead_letters, self.summary, f"{self.path}/ledger"]
 
     def clear(self) -> None:
         """Remove what an earlier run left here, so that nothing old is taken for new."""

@@ -56,8 +56,9 @@ def fetch(
             else:
                 _copy(address, part, storage_options)
             _verify(address, part, checksum)
-            Path(part.name).replace(target)
+            # Before the file takes its name: a process that is killed in between leaves nothing beside a whole file.
             _validator_file(part).unlink(missing_ok=True)
+            Path(part.name).replace(target)
     except OSError as error:
         raise OutputError(f"{target}: cannot be written: {error}") from error
 

@@ -94,7 +94,7 @@ class MegatronTokenizerWriter(DocumentWriter):
 
     def process(self, task: DocumentBatch) -> FileGroupTask | None:
         """Write one pair of files, named after where its documents come from."""
-        stem = f"{self.path.rstrip('/')}/{self.stem_of(task.task_id)}"
+        stem = self.stem_of(task)
         texts = text_column(task, self.text_field)
         if texts is None:
             kind = task.column(self.text_field).type

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, ClassVar
@@ -16,21 +14,22 @@ from penstock.core.files import FileGroupTask
 from penstock.core.sizes import parse_bytes
 from penstock.core.stage import ProcessingStage, Spec
 from penstock.errors import MissingColumnError, OutputError, suggestion
-from penstock.storage.atomic import TEMPORARY_SUFFIX, atomic_write
+from penstock.storage.atomic import atomic_write
 from penstock.storage.filesystem import filesystem_of
+from penstock.storage.leftovers import is_temporary
 from penstock.storage.run_folder import FOLDER_NAME
+from penstock.text.io.output_names import NamesApart, is_name, name_of, names_of
 
 MODES = ("ignore", "overwrite", "error")
-_STEM_LENGTH = 12
 
 
 class DocumentWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
     """Writes each batch as one file; a subclass knows the format.
 
-    ``mode`` says what to do with files that lie in ``path`` already, when the run begins (making a writer touches
-    nothing): ``ignore`` leaves them, ``overwrite`` removes those of this format, ``error`` refuses to run. A batch of
-    no documents writes no file. With a ``target_file_size`` ("256MB", before compression) a larger batch is written
-    as several files, numbered.
+    ``mode`` says what to do with files that are in ``path`` already, when the run begins (making a writer touches
+    nothing): ``ignore`` keeps them, except that a run over the same input replaces what it wrote before; ``overwrite``
+    removes those of this format, ``error`` refuses to run. A batch of no documents writes no file. With a
+    ``target_file_size`` ("256MB", before compression) a larger batch is written as several files, numbered.
     """
 
     default_extension: ClassVar[str]
@@ -63,6 +62,8 @@ class DocumentWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
         self.file_extension = (file_extension or self.default_extension).removeprefix(".")
         self.compression = compression
         self.target_file_size = parse_bytes(target_file_size) if target_file_size is not None else None
+        self._origins: tuple[str, ...] = ()
+        self._names = NamesApart()
 
     def write_documents(self, task: DocumentBatch, stream: IO[bytes]) -> None:
         """Write the documents in the writer's format."""
@@ -70,7 +71,7 @@ class DocumentWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
 
     def process(self, task: DocumentBatch) -> FileGroupTask | None:
         """Write one file, or several of the target size, named after where the documents come from."""
-        stem = f"{self.path.rstrip('/')}/{self.stem_of(task.task_id)}"
+        stem = self.stem_of(task)
         for field in self.fields or ():
             if task.num_items and field not in task.get_columns():
                 raise MissingColumnError(self.name, field, task.get_columns())
@@ -92,6 +93,10 @@ class DocumentWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
             return None
         return FileGroupTask(task.dataset_name, targets, _metadata={"format": self.file_format})
 
+    def stem_of(self, task: DocumentBatch) -> str:
+        """Return the path for a batch without its extension: the same for the same input, in any run."""
+        return f"{self.path.rstrip('/')}/{name_of(task, self._names)}"
+
     def inputs(self) -> Spec:
         """Return the fields to be written, if they were named."""
         return ["data"], list(self.fields or [])
@@ -100,44 +105,62 @@ class DocumentWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
         """Return the output folder."""
         return self.path
 
+    def know_origins(self, origins: Sequence[str]) -> None:
+        """Learn what the names of files must be kept apart by; how, ``before_run`` decides."""
+        self._origins = tuple(origins)
+        self._names = NamesApart()
+
     def before_run(self, *, resuming: bool) -> None:
-        """Look at what lies in the output folder, and clear it or refuse, as the mode says."""
+        """Look at what is in the output folder, and clear it or refuse, as the mode says."""
         filesystem, name = filesystem_of(self.path, self.storage_options)
         if filesystem.isfile(name):
             raise OutputError(f"{self.path}: is a file. The writer needs a folder; choose another output.")
-        if not filesystem.exists(name):
-            return
-        below = [str(file) for file in filesystem.find(name)]
-        data = [file for file in below if f"/{FOLDER_NAME}/" not in file and not file.endswith(TEMPORARY_SUFFIX)]
+        data = self._data_files(filesystem, name)
         if data and self.mode == "error" and not resuming:
             raise OutputError(
                 f"{self.path}: there are {len(data)} files in it already, such as {data[0]}. Choose another output "
                 "folder, or mode=overwrite to replace it, or mode=ignore to write beside them."
             )
-        leftovers = [file for file in below if file.endswith(TEMPORARY_SUFFIX)]
+        # Only where the writer itself would have put them: folders further down belong to others.
+        own = [
+            file
+            for file in data
+            if filesystem._parent(file).rstrip("/") == name.rstrip("/") and file.endswith(f".{self.file_extension}")
+        ]
         if self.mode == "overwrite" and not resuming:
-            # Only where the writer itself would have put them: folders further down are somebody else's.
-            own = [file for file in data if filesystem._parent(file).rstrip("/") == name.rstrip("/")]
-            leftovers += [file for file in own if file.endswith(f".{self.file_extension}")]
-        for file in leftovers:
-            filesystem.rm(file)
+            for file in own:
+                filesystem.rm(file)
+            own = []
+        if not self._origins:
+            return
+        self._names = NamesApart.settle(
+            self.path,
+            self.file_extension,
+            self._origins,
+            self.storage_options,
+            is_empty=not any(is_name(file.rpartition("/")[2].removesuffix(f".{self.file_extension}")) for file in own),
+            resuming=resuming,
+        )
 
-    def stem_of(self, task_id: str) -> str:
-        """Return what the files of a task are called, without number and extension.
+    def _data_files(self, filesystem: Any, name: str) -> list[str]:  # noqa: ANN401 - fsspec has no types
+        """Return what is in the output folder and below it, without what Penstock keeps for itself."""
+        if not filesystem.exists(name):
+            return []
+        below = [str(file) for file in filesystem.find(name)]
+        return [file for file in below if f"/{FOLDER_NAME}/" not in file and not is_temporary(file)]
 
-        It is the same for the same input, and different for every task of a run.
-        """
-        return hashlib.sha256(task_id.encode()).hexdigest()[:_STEM_LENGTH]
+    def stems_of(self, task_id: str) -> list[str]:
+        """Return what the files of a task may be called, without number and extension: one name per origin."""
+        return names_of(task_id, self._names)
 
     def own_files(self) -> list[str]:
         """Return the names in the output folder that a writer of this kind gives to its files."""
         filesystem, name = filesystem_of(self.path, self.storage_options)
         if not filesystem.isdir(name):
             return []
-        endings = "|".join(re.escape(extension) for extension in self.extensions)
-        own = re.compile(rf"[0-9a-f]{{{_STEM_LENGTH}}}(_\d+)?\.({endings})")
         names = [str(path).rstrip("/").rpartition("/")[2] for path in filesystem.ls(name, detail=False)]
-        return sorted(name for name in names if own.fullmatch(name))
+        endings = tuple(f".{extension}" for extension in self.extensions)
+        return sorted(name for name in names if name.endswith(endings) and is_name(_without(name, endings)))
 
     def remove_files(self, names: Iterable[str]) -> None:
         """Remove some files from the output folder, as far as they are there."""
@@ -173,3 +196,7 @@ class DocumentWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
         if found:
             filesystem.rm(name)
         return found
+
+
+def _without(name: str, endings: Sequence[str]) -> str:
+    return next(name.removesuffix(ending) for ending in endings if name.endswith(ending))
