@@ -115,6 +115,32 @@ def test_every_feature_is_what_python_finds(texts: list[str]) -> None:
     assert_found(texts, Features.of(pa.array(texts, pa.large_string()), EVERYTHING))
 
 
+# Bytes that a hash could take for the length of a text, or for the end of it.
+CONTROLS = [chr(code) for code in [*range(10), *range(11, 33), 127]]
+CONTROL_TEXT = st.lists(st.sampled_from([*CONTROLS, "\0" * 7, "a"]), max_size=18).map("".join)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(CONTROL_TEXT, min_size=2, max_size=8), st.sampled_from(["\n", "\n\n", " "]))
+@example(["\x01", ""], "\n\n")
+@example(["\x08" + "\0" * 7, ""], "\n\n")
+@example(["\x09" + "\0" * 7 + "a", "\x0a" + "\0" * 7 + "a\0"], "\n\n")
+def test_texts_of_control_characters_are_told_apart(parts: list[str], separator: str) -> None:
+    texts = [separator.join(parts)]
+    assert_found(texts, Features.of(pa.array(texts, pa.large_string()), EVERYTHING))
+
+
+def test_no_two_short_texts_of_control_characters_are_taken_for_equal() -> None:
+    paragraphs = ["", *CONTROLS, *(a + b for a in CONTROLS for b in CONTROLS)]
+    paragraphs += [chr(size) + "\0" * (size - 1) for size in range(3, 200)]
+    text = "\n\n".join(paragraphs)
+    features = Features.of(
+        pa.array([text], pa.large_string()), ["distinct_paragraphs", "distinct_paragraph_characters"]
+    )
+    assert features["distinct_paragraphs"].tolist() == [len(set(text.split("\n\n")))]
+    assert features["distinct_paragraph_characters"].tolist() == [sum(map(len, set(text.split("\n\n"))))]
+
+
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
 def test_texts_may_lie_anywhere_in_a_column(kind: pa.DataType) -> None:
     texts = ["left out", "one two", "", "drei vier", "五", "left out too"]

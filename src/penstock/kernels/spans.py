@@ -67,7 +67,8 @@ def hash_word(data: Bytes, start: int, size: int) -> np.uint64:
 @native
 def hash_span(data: Bytes, start: int, end: int) -> np.uint64:
     """Return 64 bits that tell one span from another; never 0, which marks an empty slot in a table."""
-    state = np.uint64(end - start)
+    # Spread over all bits, and never 0: otherwise bytes that spell the size would cancel it, and "\x01" would equal "".
+    state = np.uint64(end - start) * _SPREAD + _STIR
     at = start
     while at + 8 <= end:
         state = mix(state, load_u64(data, at))
