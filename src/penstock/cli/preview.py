@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.curate import DEFAULT_RECIPE, FORMATS, detect_format
+from penstock.cli.curate import DEFAULT_RECIPE, detect_format
 from penstock.cli.options import debug_option
 from penstock.core.sizes import human_bytes
 from penstock.errors import InputError, PlanError
@@ -44,16 +44,19 @@ def command(
       penstock preview crawl/ stages.1.filter_obj.min_words=80
     """
     from penstock.recipe.preview import preview_recipe
-    from penstock.storage.filesystem import list_files
+    from penstock.storage.formats import JSONL, PARQUET
+    from penstock.storage.listing import describe, list_files
 
     try:
         kind = detect_format(input_path)
-        files = list_files(input_path, FORMATS[kind])
+        listing = list_files(input_path, PARQUET if kind == "Parquet" else JSONL)
     except InputError as error:
         raise PlanError("preview", [str(error)]) from error
+    if listing.not_read:
+        click.echo(f"{input_path}: {describe(listing.notes())}", err=True)
     given = [f"text_field={text_field}"] if text_field else []
     with tempfile.TemporaryDirectory(prefix="penstock-preview-") as folder:
-        found = preview_recipe(Path(folder), files, kind, recipe, [*given, *overrides], documents)
+        found = preview_recipe(Path(folder), listing.files, kind, recipe, [*given, *overrides], documents)
     if as_json:
         click.echo(json.dumps(asdict(found), ensure_ascii=False))
     else:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.core.counters import StageCounters
 from penstock.core.sizes import human_bytes
 from penstock.monitor.console import stderr_console
+from penstock.storage.listing import NOT_READ, describe
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -65,7 +66,7 @@ class RunSummary:
         console = stderr_console()
         console.print(self._table())
         for line in self._closing_lines():
-            console.print(line, highlight=False, soft_wrap=True)
+            console.print(line, highlight=False, soft_wrap=True, markup=False)
 
     def _table(self) -> Table:
         from rich import box
@@ -108,6 +109,8 @@ class RunSummary:
                          + (f": {by}." if by else "."))  # fmt: skip
         if self.resumed:
             lines.append(f"Went on where an earlier run stopped: {self.resumed:,} source tasks were complete already.")
+        if not_read := self._not_read():
+            lines.append(describe(not_read))
         if self.num_dead_letters:
             lines.append(f"Set aside {self.num_dead_letters:,} records, with the reason for each: {self.dead_letters}")
         if self.failed:
@@ -119,6 +122,11 @@ class RunSummary:
         if self.has_ledger:
             lines.append(f"Why a document was kept or dropped: penstock why {self.output or self.run_folder} DOC_ID")
         return lines
+
+    def _not_read(self) -> dict[str, int]:
+        """Return what readers found and did not read: how many files for each reason."""
+        found = (metric for counters in self.counters for metric in counters.metrics.items())
+        return {name.removeprefix(NOT_READ): int(count) for name, count in found if name.startswith(NOT_READ)}
 
     def _how_it_ran(self) -> str:
         """Return one sentence on memory, plans and what decided the speed; empty if nothing is known."""

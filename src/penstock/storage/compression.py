@@ -15,9 +15,10 @@ import zstandard
 
 from penstock.errors import suggestion
 
-# What may follow a file's own extension: read through, and written, transparently.
+# Each compression by its usual ending, which may follow a file's own extension: read through, and written.
 COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
-_NAMES = {"gz": ".gz", "gzip": ".gz", "bz2": ".bz2", "bzip2": ".bz2", "xz": ".xz", "zst": ".zst", "zstd": ".zst"}
+# Every ending that is understood, in upper or lower case.
+_ENDINGS = {ending: ending for ending in COMPRESSIONS} | {".gzip": ".gz", ".bzip2": ".bz2", ".zstd": ".zst"}
 _STEP_BYTES = 1 << 16
 _ERRORS = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
 
@@ -41,21 +42,25 @@ _DECOMPRESSORS: dict[str, Callable[[], Any]] = {
 def bare_name(path: str) -> str:
     """Return a name without the ending of its compression.
 
-    >>> bare_name("crawl/a.jsonl.gz"), bare_name("crawl/a.jsonl")
-    ('crawl/a.jsonl', 'crawl/a.jsonl')
+    >>> bare_name("crawl/a.jsonl.gz"), bare_name("crawl/A.JSONL.GZIP"), bare_name("crawl/a.jsonl")
+    ('crawl/a.jsonl', 'crawl/A.JSONL', 'crawl/a.jsonl')
     """
-    for compression in COMPRESSIONS:
-        path = path.removesuffix(compression)
-    return path
+    return path[: len(path) - len(_ending_in(path))]
 
 
 def compression_of(path: str) -> str | None:
-    """Return the ending that says how a file is compressed.
+    """Return how a file is compressed, by the usual ending for that.
 
-    >>> compression_of("crawl/a.jsonl.gz"), compression_of("crawl/a.jsonl")
-    ('.gz', None)
+    >>> compression_of("crawl/a.jsonl.gz"), compression_of("crawl/A.JSONL.GZIP"), compression_of("crawl/a.jsonl")
+    ('.gz', '.gz', None)
     """
-    return next((ending for ending in COMPRESSIONS if path.lower().endswith(ending)), None)
+    return _ENDINGS.get(_ending_in(path))
+
+
+def _ending_in(path: str) -> str:
+    """Return the ending of a path that says how it is compressed; empty if there is none."""
+    ending = path[path.rfind(".") :].lower() if "." in path else ""
+    return ending if ending in _ENDINGS else ""
 
 
 def ending_of(compression: str | None) -> str | None:
@@ -66,10 +71,11 @@ def ending_of(compression: str | None) -> str | None:
     """
     if compression is None:
         return None
-    ending = _NAMES.get(compression.lower().removeprefix("."))
+    ending = _ENDINGS.get(f".{compression.lower().removeprefix('.')}")
     if ending is None:
+        known = [name[1:] for name in _ENDINGS]
         raise ValueError(
-            f"compression={compression!r}; it is one of gzip, bz2, xz, zstd.{suggestion(compression, _NAMES)}"
+            f"compression={compression!r}; it is one of gzip, bz2, xz, zstd.{suggestion(compression, known)}"
         )
     return ending
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from penstock.core.files import SizedFile
 from penstock.storage.compression import compression_of
-from penstock.storage.filesystem import filesystem_of, open_input, reading
+from penstock.storage.filesystem import open_input, open_stored
 
 # Nobody's documents are larger than that, and if they are, a few of them are enough.
 _MOST_BYTES_PER_PLACE = 8_000_000
@@ -78,8 +78,7 @@ def sample_parquet(files: Sequence[SizedFile], documents: int, places: int) -> I
     for stretch in _stretches(files, places):
         missing = -(-documents // places)
         for file, start, end in stretch:
-            filesystem, name = filesystem_of(file.path)
-            with reading(file.path), filesystem.open(name, "rb") as stream:
+            with open_stored(file.path) as stream:
                 parquet = pq.ParquetFile(stream)
                 rows = parquet.metadata.num_rows
                 first, stop = rows * start // file.size, rows * end // file.size
@@ -117,8 +116,7 @@ def _covered(
 
 def _lines_between(path: str, start: int, end: int) -> Iterator[bytes]:
     """Yield the lines that begin within some bytes of a file."""
-    filesystem, name = filesystem_of(path)
-    with reading(path), filesystem.open(name, "rb") as stream:
+    with open_stored(path) as stream:
         position = 0
         if start > 0:
             stream.seek(start - 1)

@@ -16,6 +16,7 @@ from penstock.core.files import FileGroupTask
 from penstock.errors import InputError, MissingColumnError
 from penstock.storage.compression import Decompressed, compressing, compression_of, ending_of
 from penstock.storage.filesystem import open_stored
+from penstock.storage.formats import JSONL
 from penstock.text.io.blocks import Block, read_blocks, read_part
 from penstock.text.io.json_lines import BadLine, Scan, scan_lines
 from penstock.text.io.json_rows import JsonRows, join_rows
@@ -26,6 +27,15 @@ from penstock.text.io.writer import DocumentWriter
 _ON_BAD_LINE = ("skip", "fail")
 # So many lines without a single document among them, and the file is something else.
 _ENOUGH_BAD_LINES = 1000
+# How the first line of a file of something else is shown, and what the file is then.
+_OTHER_BEGINNINGS = {
+    "\x1f\\x8b": "compressed with gzip; its name must end in .gz",
+    "(\\xb5/\\xfd": "compressed with zstd; its name must end in .zst",
+    "\\xfd7zXZ": "compressed with xz; its name must end in .xz",
+    "BZh": "compressed with bzip2; its name must end in .bz2",
+    "PAR1": "a Parquet file; use ParquetReader",
+    "PK\x03\x04": "a ZIP archive; unpack it",
+}
 
 
 @dataclass
@@ -168,10 +178,12 @@ def _blocks(path: str, stream: IO[bytes], part: tuple[int, int] | None, blocksiz
 def _something_else(file: _File) -> str:
     assert file.first_bad is not None
     number, first = file.first_bad
+    other = next((kind for begin, kind in _OTHER_BEGINNINGS.items() if first.excerpt.startswith(begin)), None)
+    hint = f" It looks like {'a file that is ' if other.startswith('compressed') else ''}{other}." if other else ""
     return (
         f"{file.path}: not a JSON Lines file: none of its {file.bad} lines{' so far' if not file.is_whole else ''} "
         f"is a document. Line {number}: {first.reason}: {first.excerpt[:60]!r}. "
-        "Expected one JSON object per line."
+        f"Expected one JSON object per line.{hint}"
     )
 
 
@@ -184,7 +196,7 @@ class JsonlReader(DocumentReader):
     """
 
     name = "jsonl_reader"
-    default_extensions: ClassVar[tuple[str, ...]] = (".jsonl", ".json")
+    default_extensions: ClassVar[tuple[str, ...]] = JSONL
     reader_stage = JsonlReaderStage
     cut: ClassVar[str] = "lines"
 

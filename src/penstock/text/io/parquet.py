@@ -16,7 +16,8 @@ from penstock.core.documents import DocumentBatch
 from penstock.core.files import FileGroupTask
 from penstock.core.json_column import agree_on_json
 from penstock.errors import InputError, MissingColumnError
-from penstock.storage.filesystem import filesystem_of, is_local, open_stored, reading
+from penstock.storage.filesystem import filesystem_of, is_local, open_stored, reading, refuse_special_file
+from penstock.storage.formats import PARQUET
 from penstock.text.io.arrow_types import unified, without_views
 from penstock.text.io.reader import DocumentReader, DocumentReaderStage, Piece, places
 from penstock.text.io.writer import DocumentWriter
@@ -136,6 +137,7 @@ def _stored(path: str, storage_options: dict[str, Any] | None) -> Iterator[Any]:
         with open_stored(path, storage_options) as stream:
             yield stream
         return
+    refuse_special_file(name)
     with reading(path), pa.OSFile(name) as file:
         yield file
 
@@ -198,7 +200,7 @@ class ParquetReader(DocumentReader):
     """Reads documents from Parquet files; with a ``text_field`` every file must have that column."""
 
     name = "parquet_reader"
-    default_extensions: ClassVar[tuple[str, ...]] = (".parquet",)
+    default_extensions: ClassVar[tuple[str, ...]] = PARQUET
     reader_stage = ParquetReaderStage
     cut: ClassVar[str] = "row groups"
 
