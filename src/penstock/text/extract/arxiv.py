@@ -46,6 +46,9 @@ def _paper(member: tarfile.TarInfo, papers: tarfile.TarFile, source: str) -> dic
     stem, _, kind = member.name.rpartition("/")[2].rpartition(".")
     if kind.lower() == "pdf":
         return Skipped("a PDF, not LaTeX")
+    if member.size > _LARGEST_PAPER:
+        reason = f"paper {member.name}: it has {member.size:,} bytes, more than the {_LARGEST_PAPER:,} allowed"
+        return Damaged(reason, member.offset, member.name)
     file = papers.extractfile(member)
     packed = file.read() if file is not None else b""
     try:
