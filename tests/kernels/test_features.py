@@ -1,6 +1,9 @@
 """The scan against plain Python: every feature, any text, wherever it lies in a buffer."""
 
+import random
 import re
+import subprocess
+import sys
 from collections import Counter
 
 import numpy as np
@@ -10,6 +13,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from penstock.kernels.features import _FEATURES, Features
+from penstock.kernels.ngrams import count_repetition, table_size
+from penstock.kernels.spans import hash_word
+from penstock.text import RepeatingDuplicateNGramsFilter, RepeatingTopNGramsFilter
 
 NGRAMS = [f"{kind}_{n}gram" for n in (1, 2, 3, 4, 5, 10) for kind in ("top", "duplicate")]
 EVERYTHING = [*_FEATURES, *NGRAMS]
@@ -173,6 +179,65 @@ def test_a_document_larger_than_all_others_gets_room_of_its_own() -> None:
 def _ngram_of_repeats(text: str) -> int:
     words = text.split()
     return sum(map(len, words[10:])) + len(words) - 10 - 1
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(st.sampled_from("abcdef"), min_size=4, max_size=64))
+def test_ngrams_are_counted_the_same_in_a_table_that_is_too_small_for_all(words: list[str]) -> None:
+    sizes = np.array([len(word) for word in words])
+    borders = np.empty(2 * len(words), np.int32)
+    borders[0::2] = np.cumsum(sizes + 1) - sizes - 1
+    borders[1::2] = borders[0::2] + sizes
+    before = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+    data = np.frombuffer(" ".join(words).encode(), np.uint8)
+    hashes = np.array([hash_word(data, int(borders[2 * i]), int(sizes[i])) for i in range(len(words))], np.uint64)
+    top, duplicate = np.array([-1, 0, 1, 2, 3]), np.array([-1, 4, 5, 6, 7])
+    found = []
+    for slots in (table_size(len(words)), table_size(len(words)) // 2):
+        features = np.zeros(8, np.int64)
+        count_repetition(
+            data, borders, before, hashes, len(words), len(data), top, duplicate, features,
+            np.empty(slots, np.uint64), np.empty(slots, np.int32), np.empty(len(words), np.int32),
+            np.empty(len(words), np.uint64), np.empty(len(words), np.int32),
+        )  # fmt: skip
+        found.append(features.tolist())
+    assert found[0] == found[1]
+
+
+@pytest.mark.slow
+def test_ngrams_of_a_document_of_a_million_words_are_what_python_finds() -> None:
+    draw = random.Random(1)
+    text = " ".join(f"{draw.getrandbits(11):x}" for _ in range(1_060_000))
+    column = pa.array([text], pa.large_string())
+    filters = [RepeatingTopNGramsFilter(n=2), RepeatingDuplicateNGramsFilter(n=2)]
+    features = Features.of(column, [name for each in filters for name in each.features() or ()])
+    for each in filters:
+        assert each.score_features(features).tolist() == [each.score_document(text)]
+
+
+# Scans a document of many words that hardly repeat, and prints how many times its size this process grew at most.
+MEASURED = """
+import random, resource
+import pyarrow as pa
+from penstock.kernels.features import Features
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+names = ["distinct_lines", "distinct_paragraphs", "words", "top_2gram", *(f"duplicate_{n}gram" for n in range(2, 11))]
+Features.of(pa.array(["a b"], pa.large_string()), names)
+draw = random.Random(1)
+text = b" ".join(b"%x" % draw.getrandbits(20) for _ in range(3_000_000))
+column = pa.array([text], pa.large_binary()).cast(pa.large_string())
+before, size = peak(), len(text)
+assert Features.of(column, names)["words"].tolist() == [3_000_000]
+print((peak() - before) / size)
+"""
+
+
+@pytest.mark.slow
+def test_the_scan_of_a_large_document_takes_a_small_multiple_of_its_size() -> None:
+    done = subprocess.run([sys.executable, "-c", MEASURED], capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 9
 
 
 def test_only_what_is_asked_for_is_there() -> None:

@@ -12,6 +12,8 @@ from penstock.kernels.native import byte_at, load_u64, native, trailing_zeros
 Bytes = npt.NDArray[np.uint8]
 Hashes = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.int64]
+# Places in one document, and numbers of its words: half as large, because there may be millions of them.
+SmallPlaces = npt.NDArray[np.int32]
 
 _ZERO, _ONE, _SEVEN, _EIGHT, _SHIFT, _TOP = (np.uint64(n) for n in (0, 1, 7, 8, 29, 56))
 _LOW_BITS = np.uint64(0x0101010101010101)
