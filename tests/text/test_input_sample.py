@@ -54,6 +54,13 @@ def test_a_compressed_file_is_read_from_its_beginning(tmp_path: Path) -> None:
     assert found == body.splitlines(keepends=True)[:100]
 
 
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_a_line_that_is_too_long_for_a_sample_is_left_out(tmp_path: Path, ending: str) -> None:
+    body = b'{"text": "1"}\n' + b"x" * 33_000_000 + b'\n{"text": "2"}\n' + b"y" * 17_000_000
+    (tmp_path / f"a.jsonl{ending}").write_bytes(gzip.compress(body, 1) if ending else body)
+    assert texts(jsonl(tmp_path, 100, 1)) == [b'{"text": "1"}\n', b'{"text": "2"}\n']
+
+
 def test_one_endless_line_does_not_fill_the_memory(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes((b"x" * 9_000_000 + b"\n") * 3)
     assert [place.count for place in jsonl(tmp_path, 100, 1)] == [1]
