@@ -61,7 +61,7 @@ def test_a_folder_of_two_formats_is_refused_and_a_description_beside_the_data_le
     (tmp_path / "crawl/a.jsonl").rename(tmp_path / "crawl/about.json")
     done = penstock(tmp_path, "dedup", "exact", "crawl", "other")
     assert done.returncode == 0, done.stderr
-    assert "read as Parquet; 1 .json files in it are left alone" in done.stderr
+    assert "crawl: Not read: 1, other ending .json (crawl/about.json)." in done.stderr
     assert len(list((tmp_path / "other/deduplicated").glob("*.parquet"))) == 1
 
 

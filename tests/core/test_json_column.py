@@ -17,6 +17,8 @@ from penstock.core.json_column import decode_json_columns, encode_json_columns, 
         (["x", 1], ['"x"', "1"]),
         ([1, 2.5, float("nan")], ["1", "2.5", None]),
         ([True, "true"], ["true", '"true"']),
+        ([float("inf"), 1.5], ["1e999", "1.5"]),
+        ([{"a": (float("-inf"), None)}], ['{"a":[-1e999,null]}']),
     ],
 )
 def test_objects_lists_and_mixtures_become_json(values: list[Any], texts: list[str | None]) -> None:

@@ -1,6 +1,9 @@
 """The scan against plain Python: every feature, any text, wherever it lies in a buffer."""
 
+import random
 import re
+import subprocess
+import sys
 from collections import Counter
 
 import numpy as np
@@ -10,6 +13,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from penstock.kernels.features import _FEATURES, Features
+from penstock.kernels.ngrams import count_repetition, table_size
+from penstock.kernels.spans import hash_word
+from penstock.text import RepeatingDuplicateNGramsFilter, RepeatingTopNGramsFilter
 
 NGRAMS = [f"{kind}_{n}gram" for n in (1, 2, 3, 4, 5, 10) for kind in ("top", "duplicate")]
 EVERYTHING = [*_FEATURES, *NGRAMS]
@@ -115,6 +121,32 @@ def test_every_feature_is_what_python_finds(texts: list[str]) -> None:
     assert_found(texts, Features.of(pa.array(texts, pa.large_string()), EVERYTHING))
 
 
+# Bytes that a hash could take for the length of a text, or for the end of it.
+CONTROLS = [chr(code) for code in [*range(10), *range(11, 33), 127]]
+CONTROL_TEXT = st.lists(st.sampled_from([*CONTROLS, "\0" * 7, "a"]), max_size=18).map("".join)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(CONTROL_TEXT, min_size=2, max_size=8), st.sampled_from(["\n", "\n\n", " "]))
+@example(["\x01", ""], "\n\n")
+@example(["\x08" + "\0" * 7, ""], "\n\n")
+@example(["\x09" + "\0" * 7 + "a", "\x0a" + "\0" * 7 + "a\0"], "\n\n")
+def test_texts_of_control_characters_are_told_apart(parts: list[str], separator: str) -> None:
+    texts = [separator.join(parts)]
+    assert_found(texts, Features.of(pa.array(texts, pa.large_string()), EVERYTHING))
+
+
+def test_no_two_short_texts_of_control_characters_are_taken_for_equal() -> None:
+    paragraphs = ["", *CONTROLS, *(a + b for a in CONTROLS for b in CONTROLS)]
+    paragraphs += [chr(size) + "\0" * (size - 1) for size in range(3, 200)]
+    text = "\n\n".join(paragraphs)
+    features = Features.of(
+        pa.array([text], pa.large_string()), ["distinct_paragraphs", "distinct_paragraph_characters"]
+    )
+    assert features["distinct_paragraphs"].tolist() == [len(set(text.split("\n\n")))]
+    assert features["distinct_paragraph_characters"].tolist() == [sum(map(len, set(text.split("\n\n"))))]
+
+
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
 def test_texts_may_lie_anywhere_in_a_column(kind: pa.DataType) -> None:
     texts = ["left out", "one two", "", "drei vier", "五", "left out too"]
@@ -147,6 +179,68 @@ def test_a_document_larger_than_all_others_gets_room_of_its_own() -> None:
 def _ngram_of_repeats(text: str) -> int:
     words = text.split()
     return sum(map(len, words[10:])) + len(words) - 10 - 1
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(st.sampled_from("abcdef"), min_size=4, max_size=64))
+def test_ngrams_are_counted_the_same_in_a_table_that_is_too_small_for_all(words: list[str]) -> None:
+    sizes = np.array([len(word) for word in words])
+    borders = np.empty(2 * len(words), np.int32)
+    borders[0::2] = np.cumsum(sizes + 1) - sizes - 1
+    borders[1::2] = borders[0::2] + sizes
+    before = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+    data = np.frombuffer(" ".join(words).encode(), np.uint8)
+    hashes = np.array([hash_word(data, int(borders[2 * i]), int(sizes[i])) for i in range(len(words))], np.uint64)
+    top, duplicate = np.array([-1, 0, 1, 2, 3]), np.array([-1, 4, 5, 6, 7])
+    found = []
+    for slots in (table_size(len(words)), table_size(len(words)) // 2):
+        features = np.zeros(8, np.int64)
+        count_repetition(
+            data, borders, before, hashes, len(words), len(data), top, duplicate, features,
+            np.empty(slots, np.uint64), np.empty(slots, np.int32), np.empty(len(words), np.int32),
+            np.empty(len(words), np.uint64), np.empty(len(words), np.int32),
+        )  # fmt: skip
+        found.append(features.tolist())
+    assert found[0] == found[1]
+
+
+@pytest.mark.slow
+def test_ngrams_of_a_document_of_a_million_words_are_what_python_finds() -> None:
+    draw = random.Random(1)
+    text = " ".join(f"{draw.getrandbits(11):x}" for _ in range(1_060_000))
+    column = pa.array([text], pa.large_string())
+    filters = [RepeatingTopNGramsFilter(n=2), RepeatingDuplicateNGramsFilter(n=2)]
+    features = Features.of(column, [name for each in filters for name in each.features() or ()])
+    for each in filters:
+        assert each.score_features(features).tolist() == [each.score_document(text)]
+
+
+# Scans a document of many words that hardly repeat, and prints how many times its size this process grew at most.
+MEASURED = """
+import random
+import pyarrow as pa
+from penstock.kernels.features import Features
+def peak():
+    return next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmHWM"))
+names = ["distinct_lines", "distinct_paragraphs", "words", "top_2gram", *(f"duplicate_{n}gram" for n in range(2, 11))]
+Features.of(pa.array(["a b"], pa.large_string()), names)
+draw = random.Random(1)
+text = b" ".join(b"%x" % draw.getrandbits(20) for _ in range(3_000_000))
+column = pa.array([text], pa.large_binary()).cast(pa.large_string())
+with open("/proc/self/clear_refs", "w") as reset:
+    reset.write("5")  # forget what building the text took
+before, size = peak(), len(text)
+assert Features.of(column, names)["words"].tolist() == [3_000_000]
+print((peak() - before) / size)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for the most memory a process held")
+@pytest.mark.slow
+def test_the_scan_of_a_large_document_takes_a_small_multiple_of_its_size() -> None:
+    done = subprocess.run([sys.executable, "-c", MEASURED], capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 9
 
 
 def test_only_what_is_asked_for_is_there() -> None:

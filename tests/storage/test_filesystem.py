@@ -11,7 +11,8 @@ import pytest
 
 from penstock.core.files import SizedFile
 from penstock.errors import InputError
-from penstock.storage.filesystem import filesystem_of, is_local, list_files, open_input
+from penstock.storage.filesystem import filesystem_of, is_local, open_input
+from penstock.storage.listing import list_files
 
 EXTENSIONS = (".jsonl", ".json")
 
@@ -49,7 +50,7 @@ def names_below(folder: Path, files: list[SizedFile]) -> list[str]:
 
 
 def test_a_folder_gives_its_files_of_that_kind_sorted_and_nothing_hidden(crawl: Path) -> None:
-    found = list_files(crawl, EXTENSIONS)
+    found = list_files(crawl, EXTENSIONS).files
     assert names_below(crawl, found) == ["a.jsonl", "b.jsonl", "c.json", "deep/er/d.jsonl", "e.jsonl.gz", "f.jsonl.zst"]
     assert [file.size for file in found] == [2, 1, 3, 4, 5, 6]
     assert [file.name for file in found[:4]] == [
@@ -61,25 +62,25 @@ def test_a_folder_gives_its_files_of_that_kind_sorted_and_nothing_hidden(crawl: 
 
 
 def test_a_glob_gives_what_matches_and_nothing_hidden(crawl: Path) -> None:
-    assert names_below(crawl, list_files(f"{crawl}/*.jsonl", EXTENSIONS)) == ["a.jsonl", "b.jsonl"]
-    found = list_files(f"{crawl}/**/*.jsonl", EXTENSIONS)  # not the dead letters of an earlier run, above all
+    assert names_below(crawl, list_files(f"{crawl}/*.jsonl", EXTENSIONS).files) == ["a.jsonl", "b.jsonl"]
+    found = list_files(f"{crawl}/**/*.jsonl", EXTENSIONS).files  # not the dead letters of an earlier run, above all
     assert names_below(crawl, found) == ["a.jsonl", "b.jsonl", "deep/er/d.jsonl"]
 
 
 def test_a_file_named_outright_is_taken_whatever_it_is_called(crawl: Path) -> None:
-    assert names_below(crawl, list_files(crawl / "notes.txt", EXTENSIONS)) == ["notes.txt"]
+    assert names_below(crawl, list_files(crawl / "notes.txt", EXTENSIONS).files) == ["notes.txt"]
 
 
 def test_a_list_may_mix_everything_and_counts_a_file_once(crawl: Path) -> None:
     paths: list[str | Path] = [crawl / "deep", str(crawl / "b.jsonl"), f"{crawl}/*.jsonl"]
-    assert names_below(crawl, list_files(paths, EXTENSIONS)) == ["a.jsonl", "b.jsonl", "deep/er/d.jsonl"]
+    assert names_below(crawl, list_files(paths, EXTENSIONS).files) == ["a.jsonl", "b.jsonl", "deep/er/d.jsonl"]
 
 
 @pytest.mark.parametrize("name", ["a[1].jsonl", "what?.jsonl", "100%#.jsonl", "ü ñ.jsonl", "star*.jsonl"])
 def test_odd_names_are_names(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"{}")
     for given in (tmp_path, tmp_path / name):
-        [file] = list_files(given, EXTENSIONS)
+        [file] = list_files(given, EXTENSIONS).files
         with open_input(file.path) as stream:
             assert stream.read() == b"{}"
 
@@ -89,7 +90,7 @@ def test_a_url_is_listed_like_a_folder() -> None:
     for name in ("a.jsonl", "b.txt", "_x/c.jsonl"):
         with fsspec.open(f"memory://bucket/in/{name}", "wb") as stream:
             stream.write(b"12345")
-    [file] = list_files("memory://bucket/in", EXTENSIONS)
+    [file] = list_files("memory://bucket/in", EXTENSIONS).files
     assert file == SizedFile("memory:///bucket/in/a.jsonl", 5, "in/a.jsonl")
     with open_input(file.path) as stream:
         assert stream.read() == b"12345"
@@ -98,7 +99,7 @@ def test_a_url_is_listed_like_a_folder() -> None:
 
 
 def test_a_file_url_is_a_local_path(crawl: Path) -> None:
-    assert list_files(f"file://{crawl}", EXTENSIONS) == list_files(crawl, EXTENSIONS)
+    assert list_files(f"file://{crawl}", EXTENSIONS).files == list_files(crawl, EXTENSIONS).files
     assert is_local(filesystem_of(f"file://{crawl}")[0])
     assert not is_local(filesystem_of("memory://x")[0])
 

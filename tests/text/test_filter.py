@@ -24,7 +24,7 @@ def test_a_filter_looks_at_what_is_known() -> None:
 
 
 def test_a_filter_of_values_gets_them_as_they_are_also_where_they_are_of_several_kinds() -> None:
-    rows = parse_rows(b'{"tags": ["a", "b"]}\n{"tags": "a"}\n{"tags": 1}\n{"tags": null}\n{"id": 1}')
+    rows = parse_rows(b'{"tags": ["a", "b"]}\n{"tags": "a"}\n{"tags": 1}\n{"tags": null}\n{"id": 1}\n{"tags": [1e400]}')
     seen: list[Any] = []
 
     def look(value: Any) -> bool:
@@ -32,7 +32,7 @@ def test_a_filter_of_values_gets_them_as_they_are_also_where_they_are_of_several
         return True
 
     run_stage(Filter(look, "tags"), DocumentBatch("d", rows))
-    assert seen == [["a", "b"], "a", 1, None, None]
+    assert seen == [["a", "b"], "a", 1, None, None, [float("inf")]]
 
 
 def test_a_filter_on_a_column_tells_the_ledger() -> None:

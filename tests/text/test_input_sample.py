@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.storage.filesystem import list_files
+from penstock.storage.listing import list_files
 from penstock.text.io.input_sample import Place, sample_jsonl, sample_parquet
 
 
@@ -18,7 +18,7 @@ def write_lines(path: Path, count: int, name: str = "") -> None:
 
 
 def jsonl(folder: Path, documents: int, places: int) -> list[Place]:
-    return list(sample_jsonl(list_files(folder, [".jsonl"]), documents, places))
+    return list(sample_jsonl(list_files(folder, [".jsonl"]).files, documents, places))
 
 
 def texts(places: list[Place]) -> list[bytes]:
@@ -54,6 +54,13 @@ def test_a_compressed_file_is_read_from_its_beginning(tmp_path: Path) -> None:
     assert found == body.splitlines(keepends=True)[:100]
 
 
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_a_line_that_is_too_long_for_a_sample_is_left_out(tmp_path: Path, ending: str) -> None:
+    body = b'{"text": "1"}\n' + b"x" * 33_000_000 + b'\n{"text": "2"}\n' + b"y" * 17_000_000
+    (tmp_path / f"a.jsonl{ending}").write_bytes(gzip.compress(body, 1) if ending else body)
+    assert texts(jsonl(tmp_path, 100, 1)) == [b'{"text": "1"}\n', b'{"text": "2"}\n']
+
+
 def test_one_endless_line_does_not_fill_the_memory(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes((b"x" * 9_000_000 + b"\n") * 3)
     assert [place.count for place in jsonl(tmp_path, 100, 1)] == [1]
@@ -63,7 +70,7 @@ def test_one_endless_line_does_not_fill_the_memory(tmp_path: Path) -> None:
 def test_parquet_rows_are_taken_from_all_over(tmp_path: Path, row_group_size: int) -> None:
     table = pa.table({"text": [str(number) for number in range(1000)]})
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=row_group_size)
-    places = list(sample_parquet(list_files(tmp_path, [".parquet"]), 50, 10))
+    places = list(sample_parquet(list_files(tmp_path, [".parquet"]).files, 50, 10))
     firsts = [int(place.table["text"][0].as_py()) for place in places if place.table is not None]
     assert all(100 * number - 1 <= first <= 100 * number for number, first in enumerate(firsts))
     assert len(firsts) == 10

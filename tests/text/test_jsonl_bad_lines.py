@@ -1,10 +1,14 @@
 """What cannot be read is set aside with file, line, byte and reason; the rest is read; nothing vanishes."""
 
+import bz2
+import gzip
 import json
+import lzma
 from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -173,3 +177,20 @@ def test_a_file_of_any_bytes_is_read_the_same_in_one_piece_and_in_many(
         else:
             outcomes.append((repr(rows), [(bad.position, bad.byte, bad.reason) for bad in rejections]))
     assert outcomes[0] == outcomes[1]
+
+
+@pytest.mark.parametrize(
+    ("content", "hint"),
+    [
+        (gzip.compress(b'{"text": "a"}\n' * 9), "compressed with gzip; its name must end in .gz"),
+        (zstandard.compress(b'{"text": "a"}\n' * 9), "compressed with zstd; its name must end in .zst"),
+        (lzma.compress(b'{"text": "a"}\n' * 9), "compressed with xz; its name must end in .xz"),
+        (bz2.compress(b'{"text": "a"}\n' * 9), "compressed with bzip2; its name must end in .bz2"),
+        (b"PAR1\x15\x04", "It looks like a Parquet file; use ParquetReader"),
+    ],
+    ids=["gzip", "zstd", "xz", "bzip2", "parquet"],
+)
+def test_a_file_that_is_named_wrongly_says_what_it_looks_like(tmp_path: Path, content: bytes, hint: str) -> None:
+    (tmp_path / "a.jsonl").write_bytes(content)
+    with pytest.raises(InputError, match=hint):
+        read(tmp_path / "a.jsonl")

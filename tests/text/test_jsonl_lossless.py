@@ -74,6 +74,35 @@ def test_stages_that_change_nothing_change_no_byte(tmp_path: Path, stages: list[
     assert through(tmp_path, *stages) == LINES
 
 
+NUMBERS = [
+    "1e400", "1E400", "-1e400", "-1E+999", "1.7976931348623159e308", "[1e400]", '{"a":[-1e400,null]}', "1e-400", "5e-324",
+    "-0", "-0.0", "0.1000000000000000055511151231257827", "9223372036854775808", "9" * 30, "9" * 400, "9" * 5000, "7", "1.5",
+    "null", "true", '"1e400"',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("stage", [arrow, pandas, assigned], ids=["arrow", "pandas", "assigned"])
+@pytest.mark.parametrize("beside", ["alone", "1.5", "7", '"text"'])
+def test_numbers_beyond_every_type_keep_their_spelling(tmp_path: Path, stage: Any, beside: str) -> None:
+    for number in NUMBERS:
+        values = [number] if beside == "alone" else [number, beside, "1"]
+        lines = [f'{{"id":{row},"n":{value},"text":"t"}}'.encode() for row, value in enumerate(values)]
+        assert through(tmp_path, stage, lines=lines) == lines
+
+
+def test_an_infinite_number_is_not_lost_where_rows_cannot_be_told_apart(tmp_path: Path) -> None:
+    @processing_stage(name="rows without an origin")
+    def stage(task: DocumentBatch) -> DocumentBatch:
+        frame = task.to_pandas()
+        return DocumentBatch(
+            "d", pd.DataFrame({"n": pd.Series([frame["n"][0], 2, "x"], dtype=object), "row": [7, 8, 9]})
+        )
+
+    lines = [b'{"id":1,"n":-1e400}', b'{"id":2,"n":"x"}']
+    found = [json.loads(line)["n"] for line in through(tmp_path, stage, lines=lines)]
+    assert found == [-float("inf"), 2, "x"]
+
+
 KEEP: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
     "by mask": lambda frame: frame[frame["id"] != "8"],
     "with a new index": lambda frame: frame[frame["id"] != "8"].reset_index(drop=True),

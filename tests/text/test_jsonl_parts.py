@@ -52,8 +52,8 @@ def test_every_line_is_in_exactly_one_part_and_one_block(
 ) -> None:
     content = b"\n".join(lines) + (b"\n" if ends_in_newline and lines else b"")
     cuts = [*range(0, len(content), blocksize), len(content)]
-    parts = [block for start, end in pairwise(cuts) for block in read_part(io.BytesIO(content), start, end)]
-    blocks = list(read_blocks(io.BytesIO(content), blocksize))
+    parts = [block for start, end in pairwise(cuts) for block in read_part(io.BytesIO(content), start, end, 100)]
+    blocks = list(read_blocks(io.BytesIO(content), blocksize, 100))
     mark = 3 if content.startswith(b"\xef\xbb\xbf") else 0
     for pieces in (parts, blocks):
         assert b"".join(piece.data.to_pybytes() for piece in pieces) == content[mark:]

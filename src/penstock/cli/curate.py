@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import click
 
 from penstock.cli.options import checkpoint_option, debug_option, expect_workers, ledger_option, without_ledger
-from penstock.cli.shown import echo
 from penstock.errors import InputError, PlanError
 
 DEFAULT_RECIPE = "english-web"
-FORMATS = {
-    "Jsonl": (".jsonl", ".json"),
-    "Parquet": (".parquet",),
-}
 
 
 @click.command("curate")
@@ -68,22 +61,20 @@ def command(
 
 
 def detect_format(input_path: str) -> str:
-    """Return the format of the files under a path; nothing is left out of it without a word."""
-    from penstock.storage.compression import bare_name
-    from penstock.storage.filesystem import list_files
+    """Return the format of the files under a path."""
+    from penstock.storage.formats import JSONL, PARQUET, ends_in
+    from penstock.storage.listing import list_files
 
-    every_extension = [extension for extensions in FORMATS.values() for extension in extensions]
-    found: Counter[str] = Counter()
-    for file in list_files(input_path, every_extension):
-        bare = bare_name(file.path)
-        found[next((extension for extension in every_extension if bare.endswith(extension)), ".jsonl")] += 1
-    if not found[".parquet"]:
+    files = list_files(input_path, [*JSONL, *PARQUET]).files
+    parquet = sum(ends_in(file.path, PARQUET) for file in files)
+    if not parquet:
         return "Jsonl"
-    if found[".jsonl"]:
+    # Files that end in .json beside Parquet files describe the data; the reader says that it does not read them.
+    described = sum(ends_in(file.path, [".json"]) for file in files)
+    jsonl = len(files) - parquet - described
+    if jsonl:
         raise InputError(
-            f"{input_path}: it holds {found['.jsonl']:,} JSONL and {found['.parquet']:,} Parquet files, which are read "
+            f"{input_path}: it holds {jsonl:,} JSONL and {parquet:,} Parquet files, which are read "
             f"one format at a time. Give a pattern, in quotes: '{input_path.rstrip('/')}/**/*.jsonl'."
         )
-    if found[".json"]:  # descriptions of the data, as data sets have them beside it
-        echo(f"{input_path}: read as Parquet; {found['.json']:,} .json files in it are left alone.", err=True)
     return "Parquet"

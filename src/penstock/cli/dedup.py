@@ -232,10 +232,12 @@ def lines(paragraphs: bool, max_documents: int, min_characters: int, across_only
 
 def _expect_plain_workers(options: dict[str, Any]) -> None:
     """Let workers begin to load. Those that hash whole texts of Parquet files need least; a look at names tells."""
+    from penstock.storage.formats import PARQUET, ends_in
+
     path = options["input_path"]
-    is_parquet = path.endswith(".parquet")
+    is_parquet = ends_in(path, PARQUET)
     with suppress(OSError), os.scandir(path) as entries:
-        is_parquet = any(entry.name.endswith(".parquet") for entry in islice(entries, _NAMES_LOOKED_AT))
+        is_parquet = any(ends_in(entry.name, PARQUET) for entry in islice(entries, _NAMES_LOOKED_AT))
     expect_workers("arrow" if is_parquet else "kernels")
 
 

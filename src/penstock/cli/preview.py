@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.curate import DEFAULT_RECIPE, FORMATS, detect_format
+from penstock.cli.curate import DEFAULT_RECIPE, detect_format
 from penstock.cli.options import debug_option
-from penstock.cli.shown import echo_json
+from penstock.cli.shown import echo, echo_json
 from penstock.core.sizes import human_bytes
 from penstock.errors import InputError, PlanError
 from penstock.monitor.console import stdout_console
@@ -43,18 +43,21 @@ def command(
       penstock preview crawl/ stages.1.filter_obj.min_words=80
     """
     from penstock.recipe.preview import preview_recipe
-    from penstock.storage.filesystem import list_files
+    from penstock.storage.formats import JSONL, PARQUET
+    from penstock.storage.listing import describe, list_files
     from penstock.storage.owned_folders import make_owned_folder
 
     try:
         kind = detect_format(input_path)
-        files = list_files(input_path, FORMATS[kind])
+        listing = list_files(input_path, PARQUET if kind == "Parquet" else JSONL)
     except InputError as error:
         raise PlanError("preview", [str(error)]) from error
+    if listing.not_read:
+        echo(f"{input_path}: {describe(listing.notes())}", err=True)
     variables = {"text_field": text_field} if text_field else {}
     folder = make_owned_folder("preview")
     try:
-        found = preview_recipe(folder, files, kind, recipe, overrides, documents, variables)
+        found = preview_recipe(folder, listing.files, kind, recipe, overrides, documents, variables)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     if as_json:

@@ -8,6 +8,7 @@ pandas users see Python objects.
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _INT64 = range(-(2**63), 2**63)
+_INFINITE = {math.inf: msgspec.Raw(b"1e999"), -math.inf: msgspec.Raw(b"-1e999")}
 _MARK = {b"penstock.json": b"1"}
 
 
@@ -57,7 +59,14 @@ def decode_json(text: str) -> Any:  # noqa: ANN401 - any JSON value
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:
-        return json.loads(text)
+        return json.loads(text, parse_int=_integer)
+
+
+def _integer(digits: str) -> int | float:
+    try:
+        return int(digits)
+    except ValueError:  # more digits than Python converts
+        return float(digits)
 
 
 def decode_json_columns(table: pa.Table, frame: pd.DataFrame) -> pd.DataFrame:
@@ -94,7 +103,8 @@ def _needs_json(values: list[Any]) -> bool:
     kinds = {type(value) for value in values if not _absent(value)}
     plain = kinds & {str, int, float, bool}
     too_large = kinds == {int} and any(value is not None and value not in _INT64 for value in values)
-    return bool(kinds & {dict, list}) or (len(plain) > 1 and plain == kinds) or too_large
+    infinite = kinds == {float} and any(value in _INFINITE for value in values)
+    return bool(kinds & {dict, list}) or (len(plain) > 1 and plain == kinds) or too_large or infinite
 
 
 def _absent(value: Any) -> bool:  # noqa: ANN401
@@ -102,7 +112,28 @@ def _absent(value: Any) -> bool:  # noqa: ANN401
 
 
 def _encode(value: Any) -> str:  # noqa: ANN401 - whatever a user put into a frame
-    return msgspec.json.encode(value, enc_hook=_from_numpy).decode()
+    """Return a value as JSON.
+
+    An infinite number came from one that is too large for every type, such as 1e400. Only such a number is read back
+    as infinite; msgspec would write null.
+
+    >>> _encode({"a": [1.5, float("-inf")]})
+    '{"a":[1.5,-1e999]}'
+    """
+    text = msgspec.json.encode(value, enc_hook=_from_numpy)
+    if b"null" in text:
+        text = msgspec.json.encode(_with_infinities(value), enc_hook=_from_numpy)
+    return text.decode()
+
+
+def _with_infinities(value: Any) -> Any:  # noqa: ANN401
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, float):
+        return _INFINITE.get(value, value)
+    if isinstance(value, dict):
+        return {key: _with_infinities(item) for key, item in value.items()}
+    return [_with_infinities(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _from_numpy(value: Any) -> Any:  # noqa: ANN401

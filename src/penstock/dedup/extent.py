@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from penstock.core.files import SizedFile
 from penstock.dedup.places import FileTable
 from penstock.errors import InputError, MissingColumnError
+from penstock.storage.compression import compression_of
 from penstock.storage.filesystem import open_input, open_stored
 from penstock.storage.input_files import FileMark, mark_files
 
@@ -88,7 +89,7 @@ def _look_into_jsonl(file: SizedFile, text_field: str, options: dict[str, Any] |
             beginning = stream.read(_BYTES_LOOKED_AT)
     except InputError:
         return _damaged(file)
-    factor = next((factor for ending, factor in _UNPACKED.items() if file.path.endswith(ending)), 1)
+    factor = _UNPACKED.get(compression_of(file.path) or "", 1)
     count = beginning.count(b"\n")
     has_text = count == 0 or json.dumps(text_field, ensure_ascii=False).encode() in beginning
     return _Look(len(beginning) / factor, len(beginning), count, [] if has_text else _keys(beginning))

@@ -20,7 +20,9 @@ from penstock.dedup.removal import RemoveByColumn, RemoveDocuments
 from penstock.dedup.removed import KEPT_FIELD
 from penstock.dedup.workplace import Workplace
 from penstock.errors import InputError
-from penstock.storage.filesystem import list_files, open_stored
+from penstock.storage.filesystem import open_stored
+from penstock.storage.formats import PARQUET
+from penstock.storage.listing import list_files
 from penstock.storage.reach import Reach
 from penstock.storage.same_place import is_inside, resolved
 
@@ -143,7 +145,7 @@ class TextDuplicatesRemovalWorkflow(WorkflowBase):
         found = []
         options = self._ids_options
         others = {key: value for key, value in self.duplicate_id_read_kwargs.items() if key != "storage_options"}
-        for file in list_files(self.ids_to_remove_path, (".parquet",), options):
+        for file in list_files(self.ids_to_remove_path, PARQUET, options).files:
             with open_stored(file.path, options) as stream:
                 table = pq.read_table(stream, **others)
             name = self.duplicate_id_field or next(n for n in table.column_names if n != KEPT_FIELD)

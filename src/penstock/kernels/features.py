@@ -52,6 +52,8 @@ _FEATURES: Mapping[str, tuple[int, int]] = {
     "distinct_common_words": (c.DISTINCT_COMMON_WORDS, c.STOP_WORD_GROUP),
     "longest_line": (c.LONGEST_LINE, c.LONGEST_LINE_GROUP),
 }
+# Places in a document are numbers of 32 bits.
+_LARGEST = (1 << 31) - 1
 _NGRAM = re.compile(r"(top|duplicate)_([1-9][0-9]*)gram")
 
 
@@ -83,6 +85,20 @@ class Features(Mapping[str, Numbers]):
     def text(self, row: int) -> str:
         """Return a document."""
         return self._texts[row].as_py() or ""
+
+    def paragraphs(self, row: int) -> Iterator[str]:
+        """Return the paragraphs of a document one by one: a large one takes several times as much as a Python string.
+
+        >>> list(Features.of(pa.array(["a" + chr(10) * 2 + "b"]), []).paragraphs(0))
+        ['a', 'b']
+        """
+        text = self._texts[row]
+        data = text.as_buffer().to_pybytes() if text.is_valid else b""
+        begin = 0
+        while (end := data.find(b"\n\n", begin)) >= 0:
+            yield data[begin:end].decode()
+            begin = end + 2
+        yield data[begin:].decode()
 
     def __getitem__(self, name: str) -> Numbers:
         return self._columns[name]
@@ -134,4 +150,7 @@ def _scan_chunk(chunk: pa.Array, groups: int, top: Numbers, duplicate: Numbers, 
     from penstock.kernels.text_scan import scan  # compiles; only who scans waits for that
 
     if len(chunk):
-        scan(*text_buffer(chunk), groups, top, duplicate, character_flags(), byte_counters(), matrix)
+        data, offsets = text_buffer(chunk)
+        if data.size > _LARGEST and (largest := int(np.diff(offsets).max())) > _LARGEST:
+            raise ValueError(f"a document of {largest:,} bytes is too large for a filter; the most is {_LARGEST:,}.")
+        scan(data, offsets, groups, top, duplicate, character_flags(), byte_counters(), matrix)

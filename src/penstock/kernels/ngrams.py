@@ -12,13 +12,18 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.kernels.native import byte_at, native
-from penstock.kernels.spans import Bytes, Hashes, Places, mix
+from penstock.kernels.spans import Bytes, Hashes, Places, SmallPlaces, mix
 
 Counts = npt.NDArray[np.int32]
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 _HALF = np.uint64(32)
 _ODD = np.uint64(0xD6E8FEB86659FD93)
+# The highest bits of a hash say in which part it is counted, where the table is too small for all: as many as these.
+_PART_BITS = np.uint64(56)
+MOST_PARTS = 8
+# Which slot says that an n-gram that was counted in parts occurs once, several times, or as often as any.
+_AS_ONE, _AS_SEVERAL, _AS_MOST = 0, 1, 2
 
 
 @native
@@ -42,8 +47,8 @@ def find_slot(keys: Hashes, size: int, key: np.uint64) -> int:
 @native
 def count_repetition(
     data: Bytes,
-    borders: Places,
-    before: Places,
+    borders: SmallPlaces,
+    before: SmallPlaces,
     hashes: Hashes,
     words: int,
     characters: int,
@@ -52,9 +57,9 @@ def count_repetition(
     features: Places,
     keys: Hashes,
     counts: Counts,
-    slots: Places,
+    slots: SmallPlaces,
     grams: Hashes,
-    places: Places,
+    places: SmallPlaces,
 ) -> None:
     """Fill in the features of n-grams.
 
@@ -79,20 +84,33 @@ def count_repetition(
         most = 0
         duplicated, last = 0, -n
         size = table_size(candidates)
-        keys[:size] = 0
-        counts[:size] = 0
-        for k in range(candidates):
-            place = places[k]
-            slot = find_slot(keys, size, grams[k])
-            keys[slot] = grams[k]
-            seen = counts[slot] + 1
-            counts[slot] = seen
-            slots[k] = slot
-            most = max(most, seen)
-            if wants_duplicates and seen > 1:
-                overlap = max(n - (place - last), 0)
-                duplicated += before[place + n] - before[place + overlap] + min(n - overlap, n - 1)
-                last = place
+        if size > keys.size:
+            most = _count_in_parts(grams, candidates, size // keys.size, keys, counts, slots)
+            for k in range(candidates):
+                repeats = slots[k] > 0
+                occurrences = abs(slots[k])
+                slots[k] = _AS_MOST if occurrences == most else _AS_SEVERAL if occurrences > 1 else _AS_ONE
+                if wants_duplicates and repeats:
+                    place = places[k]
+                    overlap = max(n - (place - last), 0)
+                    duplicated += before[place + n] - before[place + overlap] + min(n - overlap, n - 1)
+                    last = place
+            counts[_AS_ONE], counts[_AS_SEVERAL], counts[_AS_MOST] = 1, 2, most
+        else:
+            keys[:size] = 0
+            counts[:size] = 0
+            for k in range(candidates):
+                place = places[k]
+                slot = find_slot(keys, size, grams[k])
+                keys[slot] = grams[k]
+                seen = counts[slot] + 1
+                counts[slot] = seen
+                slots[k] = slot
+                most = max(most, seen)
+                if wants_duplicates and seen > 1:
+                    overlap = max(n - (place - last), 0)
+                    duplicated += before[place + n] - before[place + overlap] + min(n - overlap, n - 1)
+                    last = place
         if wants_duplicates:
             features[duplicate[n]] = duplicated
         if top[n] >= 0:
@@ -114,13 +132,43 @@ def count_repetition(
 
 
 @native
+def _count_in_parts(
+    grams: Hashes, candidates: int, parts: int, keys: Hashes, counts: Counts, slots: SmallPlaces
+) -> int:
+    """Count n-grams in a table that is too small for all of them: those of one part of all hashes at a time.
+
+    Each n-gram gets in ``slots`` how often it occurs, negative where it occurs for the first time. The most that any
+    occurs is returned.
+    """
+    most = 0
+    last = np.uint64(parts - 1)
+    for part in range(parts):
+        here = np.uint64(part)
+        keys[:] = 0
+        counts[:] = 0
+        for k in range(candidates):
+            if (grams[k] >> _PART_BITS) & last == here:
+                slot = find_slot(keys, keys.size, grams[k])
+                keys[slot] = grams[k]
+                counts[slot] += 1
+                slots[k] = slot if counts[slot] > 1 else -slot - 1
+        for k in range(candidates):
+            if (grams[k] >> _PART_BITS) & last == here:
+                is_first = slots[k] < 0
+                occurrences = counts[-slots[k] - 1 if is_first else slots[k]]
+                slots[k] = -occurrences if is_first else occurrences
+                most = max(most, occurrences)
+    return most
+
+
+@native
 def _longer(gram: np.uint64, word: np.uint64) -> np.uint64:
     """Return the hash of an n-gram and one more word. The multiplication tells "a b" from "b a"."""
     return mix(gram * _ODD, word) | _ONE
 
 
 @native
-def _occurrences(data: Bytes, borders: Places, hashes: Hashes, words: int, place: int, n: int) -> int:
+def _occurrences(data: Bytes, borders: SmallPlaces, hashes: Hashes, words: int, place: int, n: int) -> int:
     """Return how often an n-gram, its words joined by single blanks, occurs in the text as ``str.replace`` finds it.
 
     Its first word may be the end of a longer one, its last word the beginning.

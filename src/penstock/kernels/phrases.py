@@ -6,7 +6,7 @@ import numpy as np
 
 from penstock.kernels.native import byte_at, native
 from penstock.kernels.patterns import LOREM_IPSUM, POLICY_PHRASES
-from penstock.kernels.spans import Bytes, Places, find_byte, spells
+from penstock.kernels.spans import Bytes, SmallPlaces, find_byte, spells
 
 _ALL = (LOREM_IPSUM, *POLICY_PHRASES)
 _LETTERS = np.frombuffer("".join(_ALL).encode(), dtype=np.uint8)
@@ -22,7 +22,7 @@ for _number, _phrase in enumerate(_ALL):
 
 
 @native
-def find_boilerplate(data: Bytes, start: int, end: int, borders: Places, words: int) -> tuple[bool, int]:
+def find_boilerplate(data: Bytes, start: int, end: int, borders: SmallPlaces, words: int) -> tuple[bool, int]:
     """Return whether there is a "lorem ipsum", and how many paragraphs have one of the other phrases."""
     lorem, paragraphs, paragraph_end = False, 0, start
     for i in range(words - 1):

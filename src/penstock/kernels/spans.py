@@ -12,6 +12,8 @@ from penstock.kernels.native import byte_at, load_u64, native, trailing_zeros
 Bytes = npt.NDArray[np.uint8]
 Hashes = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.int64]
+# Places in one document, and numbers of its words: half as large, because there may be millions of them.
+SmallPlaces = npt.NDArray[np.int32]
 
 _ZERO, _ONE, _SEVEN, _EIGHT, _SHIFT, _TOP = (np.uint64(n) for n in (0, 1, 7, 8, 29, 56))
 _LOW_BITS = np.uint64(0x0101010101010101)
@@ -67,7 +69,8 @@ def hash_word(data: Bytes, start: int, size: int) -> np.uint64:
 @native
 def hash_span(data: Bytes, start: int, end: int) -> np.uint64:
     """Return 64 bits that tell one span from another; never 0, which marks an empty slot in a table."""
-    state = np.uint64(end - start)
+    # Spread over all bits, and never 0: otherwise bytes that spell the size would cancel it, and "\x01" would equal "".
+    state = np.uint64(end - start) * _SPREAD + _STIR
     at = start
     while at + 8 <= end:
         state = mix(state, load_u64(data, at))

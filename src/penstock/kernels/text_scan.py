@@ -10,13 +10,14 @@ import numpy.typing as npt
 from penstock.kernels import columns as c
 from penstock.kernels.characters import ALPHA, BULLET, DECIMAL, LOWERS_TO_ASCII, PARENTHESIS, SPACE, TERMINAL, Flags
 from penstock.kernels.native import byte_at, count_ones, native
-from penstock.kernels.ngrams import Counts, count_repetition, find_slot, table_size
+from penstock.kernels.ngrams import MOST_PARTS, Counts, count_repetition, find_slot, table_size
 from penstock.kernels.phrases import end_of_paragraph, find_boilerplate
 from penstock.kernels.positions import characters_until, mark_continuations
 from penstock.kernels.spans import (
     Bytes,
     Hashes,
     Places,
+    SmallPlaces,
     decode,
     decode_last,
     find_byte,
@@ -45,10 +46,23 @@ from penstock.kernels.words import (
 _ZERO, _ONE, _EIGHT, _LAST, _BYTE = (np.uint64(n) for n in (0, 1, 8, 63, 255))
 # In the order of `_workspace`.
 Workspace: TypeAlias = tuple[
-    Hashes, Hashes, Places, Places, Places, Places, Hashes, Hashes, Counts, Places, Hashes, Places
+    Hashes,
+    Hashes,
+    Places,
+    SmallPlaces,
+    SmallPlaces,
+    SmallPlaces,
+    Hashes,
+    Hashes,
+    Counts,
+    SmallPlaces,
+    Hashes,
+    SmallPlaces,
 ]
 # Documents up to this size share one workspace; a larger one gets its own, counted and not guessed.
 _LARGE = 1 << 20
+# A hash table of more slots would be larger than all else together: n-grams are counted in several parts instead.
+_LARGEST_TABLE = 1 << 21
 
 
 @native
@@ -70,31 +84,32 @@ def scan(
             shared = max(shared, size)
     room = _workspace(shared, shared // 2 + 2)
     for row in range(offsets.size - 1):
-        start, end = offsets[row], offsets[row + 1]
-        if end - start > _LARGE:
-            own = _workspace(end - start, _most_entries(data, start, end))
-            _scan_document(data, start, end, groups, top, duplicate, flags, counters, features[row], own)
+        document = data[offsets[row] : offsets[row + 1]]  # so that places in it are small numbers
+        size = document.size
+        if size > _LARGE:
+            own = _workspace(size, _most_entries(document, 0, size))
+            _scan_document(document, 0, size, groups, top, duplicate, flags, counters, features[row], own)
         else:
-            _scan_document(data, start, end, groups, top, duplicate, flags, counters, features[row], room)
+            _scan_document(document, 0, size, groups, top, duplicate, flags, counters, features[row], room)
 
 
 @native
 def _workspace(size: int, entries: int) -> Workspace:
     """Return room for a document of so many bytes and words, lines or paragraphs."""
-    table = table_size(entries)
+    table = min(table_size(entries), max(_LARGEST_TABLE, table_size(entries) // MOST_PARTS))
     return (
         np.empty(size // 64 + 1, np.uint64),  # marks of white space
         np.empty(size // 64 + 1, np.uint64),  # marks of bytes that go on with a character
         np.empty(size // 64 + 1, np.int64),  # how many of those came before
-        np.empty(2 * entries, np.int64),  # where words begin and end
-        np.empty(4 * entries, np.int64),  # lines
-        np.empty(entries + 1, np.int64),  # characters of all words before
+        np.empty(2 * entries, np.int32),  # where words begin and end
+        np.empty(4 * entries, np.int32),  # lines
+        np.empty(entries + 1, np.int32),  # characters of all words before
         np.empty(entries, np.uint64),  # hashes of words
         np.empty(table, np.uint64),  # keys of the table
         np.empty(table, np.int32),  # counts of the table
-        np.empty(entries, np.int64),  # slot of each n-gram
+        np.empty(entries, np.int32),  # slot of each n-gram
         np.empty(entries, np.uint64),  # hash of each n-gram
-        np.empty(entries, np.int64),  # place of each n-gram
+        np.empty(entries, np.int32),  # place of each n-gram
     )
 
 
@@ -211,7 +226,7 @@ def _look_beyond_ascii(
 
 
 @native
-def _judge_words(data: Bytes, borders: Places, words: int, flags: Flags, features: Places) -> None:
+def _judge_words(data: Bytes, borders: SmallPlaces, words: int, flags: Flags, features: Places) -> None:
     with_letters, symbols, common = 0, 0, 0
     for i in range(words):
         start, end = borders[2 * i], borders[2 * i + 1]
@@ -229,7 +244,7 @@ def _judge_words(data: Bytes, borders: Places, words: int, flags: Flags, feature
 
 
 @native
-def _distinct_common_words(data: Bytes, borders: Places, words: int) -> int:
+def _distinct_common_words(data: Bytes, borders: SmallPlaces, words: int) -> int:
     found = _ZERO
     for i in range(words):
         size = borders[2 * i + 1] - borders[2 * i]
@@ -242,7 +257,9 @@ def _distinct_common_words(data: Bytes, borders: Places, words: int) -> int:
 
 
 @native
-def _judge_lines(data: Bytes, borders: Places, lines: Places, count: int, flags: Flags, features: Places) -> None:
+def _judge_lines(
+    data: Bytes, borders: SmallPlaces, lines: SmallPlaces, count: int, flags: Flags, features: Places
+) -> None:
     bullets, end_marks, ellipses = 0, 0, 0
     for i in range(count):
         start, end = borders[2 * lines[4 * i + 2]], borders[2 * lines[4 * i + 3] - 1]
@@ -261,7 +278,7 @@ def _judge_lines(data: Bytes, borders: Places, lines: Places, count: int, flags:
 def _find_repeated_lines(
     data: Bytes,
     document: int,
-    lines: Places,
+    lines: SmallPlaces,
     count: int,
     ascii_only: bool,
     goes_on: Hashes,
@@ -270,6 +287,8 @@ def _find_repeated_lines(
     keys: Hashes,
 ) -> None:
     size = table_size(count)
+    if size > keys.size:  # a large document of nothing but lines
+        keys = np.empty(size, np.uint64)
     keys[:size] = 0
     for i in range(count):
         start, end = lines[4 * i], lines[4 * i + 1]
@@ -295,6 +314,8 @@ def _find_repeated_paragraphs(
     keys: Hashes,
 ) -> None:
     size = table_size(features[c.LINE_BREAKS] // 2 + 1)
+    if size > keys.size:
+        keys = np.empty(size, np.uint64)
     keys[:size] = 0
     at = start
     while True:

@@ -7,7 +7,18 @@ import numpy as np
 from penstock.kernels.characters import ALPHA, SPACE, Flags
 from penstock.kernels.native import byte_at, native, trailing_zeros
 from penstock.kernels.positions import characters_until
-from penstock.kernels.spans import Bytes, Hashes, Places, decode, find_byte, gather, read_eight, spells, width
+from penstock.kernels.spans import (
+    Bytes,
+    Hashes,
+    Places,
+    SmallPlaces,
+    decode,
+    find_byte,
+    gather,
+    read_eight,
+    spells,
+    width,
+)
 
 _ZERO, _ONE, _LAST = (np.uint64(n) for n in (0, 1, 63))
 _ALL_BITS = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -43,7 +54,7 @@ def mark_wide_blank(start: int, at: int, size: int, marks: Hashes) -> None:
 
 
 @native
-def find_words(start: int, end: int, marks: Hashes, borders: Places) -> int:
+def find_words(start: int, end: int, marks: Hashes, borders: SmallPlaces) -> int:
     """Write down where each word begins and ends as ``str.split`` finds them, and return how many there are."""
     count = 0
     before = _ONE
@@ -62,7 +73,7 @@ def find_words(start: int, end: int, marks: Hashes, borders: Places) -> int:
 
 
 @native
-def find_lines(data: Bytes, start: int, end: int, borders: Places, words: int, lines: Places) -> int:
+def find_lines(data: Bytes, start: int, end: int, borders: SmallPlaces, words: int, lines: SmallPlaces) -> int:
     """Write down each line with words on it, and return how many there are.
 
     A line is four numbers: its first byte, the one after its last, its first word, the one after its last.
@@ -188,7 +199,13 @@ def ends_in_ellipsis(data: Bytes, start: int, end: int) -> bool:
 
 @native
 def measure_words(
-    start: int, borders: Places, words: int, ascii_only: bool, goes_on: Hashes, gone_on: Places, before: Places
+    start: int,
+    borders: SmallPlaces,
+    words: int,
+    ascii_only: bool,
+    goes_on: Hashes,
+    gone_on: Places,
+    before: SmallPlaces,
 ) -> int:
     """Write down how many characters all words before each word have, and return the length of the longest."""
     total, longest = 0, 0

@@ -21,6 +21,7 @@ from penstock.ledger.repeated import only_looked_at
 from penstock.ledger.texts import is_called, rows_before
 from penstock.ledger.thresholds import shown_parameters
 from penstock.ledger.twins import Twin, find_twin
+from penstock.storage.formats import PARQUET, ends_in
 
 _SHOWN_IDS = 3
 _COMPARED_IDS = 200_000
@@ -109,7 +110,7 @@ def _whereabouts(ledger: Ledger, about: dict[str, Any], place: Place) -> tuple[l
     if read_by not in ledger.rules or not ledger.rules[read_by].parameters.get("rows_are_places"):
         return files, ledger.row_in_file(place.block, place.row), "row"
     file = files[place.row >> PLACE_BITS]
-    return [file], place.row & ((1 << PLACE_BITS) - 1), "row" if file.endswith(".parquet") else "byte"
+    return [file], place.row & ((1 << PLACE_BITS) - 1), "row" if ends_in(file, PARQUET) else "byte"
 
 
 def _resolved(ledger: Ledger, files: list[str]) -> list[str]:

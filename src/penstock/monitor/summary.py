@@ -12,6 +12,7 @@ from penstock.core.counters import StageCounters
 from penstock.core.printable import printable
 from penstock.core.sizes import human_bytes
 from penstock.monitor.console import stderr_console
+from penstock.storage.listing import NOT_READ, describe
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -112,6 +113,8 @@ class RunSummary:
                          + (f": {by}" if by else "") + (f", failed {failed:,}." if failed else "."))  # fmt: skip
         if self.resumed:
             lines.append(f"Went on where an earlier run stopped: {self.resumed:,} source tasks were complete already.")
+        if not_read := self._not_read():
+            lines.append(describe(not_read))
         if self.num_dead_letters:
             lines.append(f"Set aside {self.num_dead_letters:,} records, with the reason for each: {self.dead_letters}")
         if self.failed:
@@ -125,6 +128,11 @@ class RunSummary:
                 f"Why a document was kept or dropped: penstock why {quote(self.output or self.run_folder or '')} DOC_ID"
             )
         return lines
+
+    def _not_read(self) -> dict[str, int]:
+        """Return what readers found and did not read: how many files for each reason."""
+        found = (metric for counters in self.counters for metric in counters.metrics.items())
+        return {name.removeprefix(NOT_READ): int(count) for name, count in found if name.startswith(NOT_READ)}
 
     def _how_it_ran(self) -> str:
         """Return one sentence on memory, plans and what decided the speed; empty if nothing is known."""

@@ -47,7 +47,7 @@ class Document:
 def read_document(source: str) -> Document:
     """Read a recipe from a path or URL."""
     try:
-        with open_input(source) as stream:
+        with open_input(source, special_files=True) as stream:
             text = stream.read(MAX_BYTES + 1)
     except InputError as error:
         raise RecipeError(str(error)) from error

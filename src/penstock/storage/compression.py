@@ -9,53 +9,86 @@ import lzma
 import zlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import IO, Any, Protocol, cast
+from typing import IO, Any, NamedTuple, cast
 
 import zstandard
 
 from penstock.errors import suggestion
 
-# What may follow a file's own extension: read through, and written, transparently.
+# Each compression by its usual ending, which may follow a file's own extension: read through, and written.
 COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
-_NAMES = {"gz": ".gz", "gzip": ".gz", "bz2": ".bz2", "bzip2": ".bz2", "xz": ".xz", "zst": ".zst", "zstd": ".zst"}
-_STEP_BYTES = 1 << 16
+# Every ending that is understood, in upper or lower case.
+_ENDINGS = {ending: ending for ending in COMPRESSIONS} | {".gzip": ".gz", ".bzip2": ".bz2", ".zstd": ".zst"}
+_READ_BYTES = 1 << 16
+# What comes out of one step is bounded, so that a small file that decompresses to gigabytes takes little memory.
+_MOST_OUT = 1 << 20
+# zstandard cannot bound what comes out, so little goes in: four bytes of it make 128 kB of zeros at most, 32 MB in all.
+_ZSTD_STEP_BYTES = 1 << 10
 _ERRORS = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
 
 
-class _Decompressor(Protocol):
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, /) -> bytes: ...
+class _Step(NamedTuple):
+    """What one step of a decompressor made of some input."""
+
+    out: bytes
+    # Input that it did not take.
+    rest: bytes | memoryview
+    # Whether more may come out without any input.
+    has_more: bool
 
 
-_DECOMPRESSORS: dict[str, Callable[[], Any]] = {
-    ".gz": lambda: zlib.decompressobj(wbits=31),
-    ".bz2": bz2.BZ2Decompressor,
-    ".xz": lzma.LZMADecompressor,
-    ".zst": lambda: zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj(),
+def _step_of_zlib(decompressor: Any, data: bytes | memoryview) -> _Step:  # noqa: ANN401 - each library has its own
+    out = decompressor.decompress(data, _MOST_OUT)
+    rest = decompressor.unused_data if decompressor.eof else decompressor.unconsumed_tail
+    return _Step(out, rest, not decompressor.eof and len(out) == _MOST_OUT)
+
+
+def _step_of_lzma_or_bz2(decompressor: Any, data: bytes | memoryview) -> _Step:  # noqa: ANN401
+    out = decompressor.decompress(data, _MOST_OUT)
+    if decompressor.eof:
+        return _Step(out, decompressor.unused_data, False)
+    return _Step(out, b"", not decompressor.needs_input)
+
+
+def _step_of_zstd(decompressor: Any, data: bytes | memoryview) -> _Step:  # noqa: ANN401
+    view = memoryview(data)
+    out = decompressor.decompress(view[:_ZSTD_STEP_BYTES])
+    rest: bytes | memoryview = view[_ZSTD_STEP_BYTES:]
+    if decompressor.eof and decompressor.unused_data:
+        rest = decompressor.unused_data + bytes(rest)
+    return _Step(out, rest, False)
+
+
+_DECOMPRESSORS: dict[str, tuple[Callable[[], Any], Callable[[Any, bytes | memoryview], _Step]]] = {
+    ".gz": (lambda: zlib.decompressobj(wbits=31), _step_of_zlib),
+    ".bz2": (bz2.BZ2Decompressor, _step_of_lzma_or_bz2),
+    ".xz": (lzma.LZMADecompressor, _step_of_lzma_or_bz2),
+    ".zst": (lambda: zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj(), _step_of_zstd),
 }
 
 
 def bare_name(path: str) -> str:
     """Return a name without the ending of its compression.
 
-    >>> bare_name("crawl/a.jsonl.gz"), bare_name("crawl/a.jsonl")
-    ('crawl/a.jsonl', 'crawl/a.jsonl')
+    >>> bare_name("crawl/a.jsonl.gz"), bare_name("crawl/A.JSONL.GZIP"), bare_name("crawl/a.jsonl")
+    ('crawl/a.jsonl', 'crawl/A.JSONL', 'crawl/a.jsonl')
     """
-    for compression in COMPRESSIONS:
-        path = path.removesuffix(compression)
-    return path
+    return path[: len(path) - len(_ending_in(path))]
 
 
 def compression_of(path: str) -> str | None:
-    """Return the ending that says how a file is compressed.
+    """Return how a file is compressed, by the usual ending for that.
 
-    >>> compression_of("crawl/a.jsonl.gz"), compression_of("crawl/a.jsonl")
-    ('.gz', None)
+    >>> compression_of("crawl/a.jsonl.gz"), compression_of("crawl/A.JSONL.GZIP"), compression_of("crawl/a.jsonl")
+    ('.gz', '.gz', None)
     """
-    return next((ending for ending in COMPRESSIONS if path.lower().endswith(ending)), None)
+    return _ENDINGS.get(_ending_in(path))
+
+
+def _ending_in(path: str) -> str:
+    """Return the ending of a path that says how it is compressed; empty if there is none."""
+    ending = path[path.rfind(".") :].lower() if "." in path else ""
+    return ending if ending in _ENDINGS else ""
 
 
 def ending_of(compression: str | None) -> str | None:
@@ -66,10 +99,11 @@ def ending_of(compression: str | None) -> str | None:
     """
     if compression is None:
         return None
-    ending = _NAMES.get(compression.lower().removeprefix("."))
+    ending = _ENDINGS.get(f".{compression.lower().removeprefix('.')}")
     if ending is None:
+        known = [name[1:] for name in _ENDINGS]
         raise ValueError(
-            f"compression={compression!r}; it is one of gzip, bz2, xz, zstd.{suggestion(compression, _NAMES)}"
+            f"compression={compression!r}; it is one of gzip, bz2, xz, zstd.{suggestion(compression, known)}"
         )
     return ending
 
@@ -83,9 +117,10 @@ class Decompressed(io.RawIOBase):
 
     def __init__(self, source: IO[bytes], ending: str) -> None:
         self._source = source
-        self._make = _DECOMPRESSORS[ending]
-        self._decompressor: _Decompressor | None = None
-        self._input = b""
+        self._make, self._step = _DECOMPRESSORS[ending]
+        self._decompressor: Any = None
+        self._input: bytes | memoryview = b""
+        self._has_more = False
         self._output = memoryview(b"")
 
     def readable(self) -> bool:
@@ -104,28 +139,27 @@ class Decompressed(io.RawIOBase):
     def _next(self) -> bytes:
         """Return some decompressed bytes; none at the end."""
         while True:
-            if not self._input:
-                self._input = self._source.read(_STEP_BYTES)
-            if not self._input:
-                if self._decompressor is not None:
-                    raise EOFError("the file ends in the middle of a compressed stream")
-                return b""
+            if not self._input and not self._has_more:
+                self._input = self._source.read(_READ_BYTES)
+                if not self._input:
+                    if self._decompressor is not None:
+                        raise EOFError("the file ends in the middle of a compressed stream")
+                    return b""
             if self._decompressor is None:
-                self._input = self._input.lstrip(b"\0")  # padding behind a member
+                self._input = bytes(self._input).lstrip(b"\0")  # padding behind a member
                 if not self._input:
                     continue
                 self._decompressor = self._make()
-            out = self._decompress(self._decompressor)
-            if self._decompressor.eof:
-                self._input = self._decompressor.unused_data
-                self._decompressor = None
-            if out:
+            if out := self._decompress():
                 return out
 
-    def _decompress(self, decompressor: _Decompressor) -> bytes:
+    def _decompress(self) -> bytes:
         data, self._input = self._input, b""
         try:
-            return decompressor.decompress(data)
+            out, self._input, self._has_more = self._step(self._decompressor, data)
+            if self._decompressor.eof:
+                self._decompressor = None
+            return out
         except _ERRORS as error:
             raise EOFError(f"the compressed stream is damaged: {error}") from error
 

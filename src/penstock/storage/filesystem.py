@@ -1,14 +1,14 @@
-"""Any path or URL that fsspec knows: list it, size it, open it. Errors name the path and the way out."""
+"""Any path or URL that fsspec knows: find its filesystem and open it. Errors name the path and the way out."""
 
 from __future__ import annotations
 
 import io
 import lzma
 import os
-import re
 import shutil
+import stat
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -17,13 +17,17 @@ from typing import IO, Any
 from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
-from penstock.core.files import SizedFile
 from penstock.errors import InputError
-from penstock.storage.compression import Decompressed, bare_name, compression_of
+from penstock.storage.compression import Decompressed, compression_of
 from penstock.storage.reach import options_for
 
-# How stores name what the content of an object is known by.
-_CONTENT_TAGS = ("ETag", "etag", "md5Hash", "content_md5", "crc32c")
+_SPECIAL_FILES = (
+    (stat.S_ISFIFO, "named pipe"),
+    (stat.S_ISSOCK, "socket"),
+    (stat.S_ISCHR, "device file"),
+    (stat.S_ISBLK, "device file"),
+    (stat.S_ISDIR, "folder"),
+)
 
 
 def filesystem_of(path: str, storage_options: dict[str, Any] | None = None) -> tuple[Any, str]:
@@ -68,92 +72,43 @@ def is_local(filesystem: Any) -> bool:  # noqa: ANN401 - fsspec has no types
     return "file" in ((protocol,) if isinstance(protocol, str) else protocol)
 
 
-def list_files(
-    paths: str | Path | Sequence[str | Path],
-    extensions: Sequence[str],
-    storage_options: dict[str, Any] | None = None,
-) -> list[SizedFile]:
-    """Return the files under some paths (files, folders, globs, URLs), sorted, each with its size.
+def special_kind(mode: int) -> str | None:
+    """Return what a path leads to by its mode, if that cannot be read like a file; None for a regular file.
 
-    A file named outright is taken whatever it is called; in folders only the extensions count, also when a
-    compression follows them, and names that begin with '.' or '_' are left alone.
+    >>> special_kind(Path("/dev/null").stat().st_mode)
+    'device file'
     """
-    given = [paths] if isinstance(paths, str | Path) else list(paths)
-    if not given:
-        raise InputError("no input: the list of file_paths is empty. Give a file, a folder, a glob or a URL.")
-    found: dict[str, SizedFile] = {}
-    for path in given:
-        for file in _list_one(os.fspath(path), tuple(extensions), storage_options):
-            found.setdefault(file.path, file)
-    return [found[path] for path in sorted(found)]
+    return next((kind for is_kind, kind in _SPECIAL_FILES if is_kind(mode)), None)
 
 
-def _list_one(path: str, extensions: tuple[str, ...], options: dict[str, Any] | None) -> Iterator[SizedFile]:
-    filesystem, name = filesystem_of(path, options)
-    if not is_local(filesystem):
-        filesystem.invalidate_cache()  # of an earlier listing in this process: objects may have changed since
-    with reading(path):
-        if filesystem.isdir(name):
-            entries = filesystem.find(name, detail=True)
-            files = [entry for entry in entries.values() if _wanted(entry["name"], name, extensions)]
-            if not files:
-                raise InputError(_nothing_found(path, extensions, [str(entry) for entry in entries]))
-            root = filesystem._parent(name)
-        elif filesystem.exists(name):
-            files, root = [filesystem.info(name)], filesystem._parent(name)
-        elif any(mark in name for mark in "*?["):
-            fixed = re.split(r"[*?\[]", name)[0].rpartition("/")[0]
-            found = filesystem.glob(name, detail=True).values()
-            files = [entry for entry in found if entry["type"] == "file" and not _hidden(entry["name"], fixed)]
-            if not files:
-                raise InputError(f"{path}: no file matches this pattern. Is it in quotes, and is the folder right?")
-            root = filesystem._parent(re.split(r"[*?\[]", name)[0])
-        else:
-            raise InputError(f"{path}: there is no such file or folder.")
-        for entry in files:
-            own = entry["name"]
-            full = own if is_local(filesystem) else filesystem.unstrip_protocol(own)
-            yield SizedFile(full, int(entry["size"] or 0), own.removeprefix(root).strip("/"), tag=_tag(entry))
-
-
-def _tag(entry: dict[str, Any]) -> str:
-    """Return what a store knows the content of an object by, whichever of the usual names it has there."""
-    return next((f"{key}={entry[key]}" for key in _CONTENT_TAGS if entry.get(key)), "")
-
-
-def _wanted(name: str, folder: str, extensions: tuple[str, ...]) -> bool:
-    if _hidden(name, folder):
-        return False
-    return bare_name(name.rpartition("/")[2]).endswith(extensions)
-
-
-def _hidden(name: str, folder: str) -> bool:
-    return any(part.startswith((".", "_")) for part in name[len(folder) :].strip("/").split("/"))
-
-
-def _nothing_found(path: str, extensions: tuple[str, ...], others: list[str]) -> str:
-    wanted = ", ".join(extensions)
-    if not others:
-        return f"{path}: the folder is empty; expected files that end in {wanted}."
-    kinds = sorted({Path(other).suffix or Path(other).name for other in others})
-    return (
-        f"{path}: none of its {len(others)} files ends in {wanted}; it has {', '.join(kinds[:5])}. "
-        "Set file_extensions, or use the reader for that format."
-    )
+def refuse_special_file(name: str) -> None:
+    """Refuse a local path that is not a regular file. To open a named pipe would wait for a writer."""
+    try:
+        kind = special_kind(Path(name).stat().st_mode)
+    except OSError:
+        return  # whatever opens it says why
+    if kind is not None:
+        raise InputError(f"{name}: it is a {kind}, not a regular file. Copy what it holds into a file, and read that.")
 
 
 @contextmanager
-def open_input(path: str, storage_options: dict[str, Any] | None = None) -> Iterator[IO[bytes]]:
+def open_input(
+    path: str, storage_options: dict[str, Any] | None = None, *, special_files: bool = False
+) -> Iterator[IO[bytes]]:
     """Open a file for reading, decompressed if its name says it is compressed."""
-    with open_stored(path, storage_options) as stream, reading(path):
+    with open_stored(path, storage_options, special_files=special_files) as stream, reading(path):
         ending = compression_of(path)
         yield stream if ending is None else io.BufferedReader(Decompressed(stream, ending), 1 << 20)
 
 
 @contextmanager
-def open_stored(path: str, storage_options: dict[str, Any] | None = None) -> Iterator[IO[bytes]]:
-    """Open a file for reading as it is stored."""
+def open_stored(
+    path: str, storage_options: dict[str, Any] | None = None, *, special_files: bool = False
+) -> Iterator[IO[bytes]]:
+    """Open a file for reading as it is stored; a named pipe, a socket or a device only with ``special_files``."""
     filesystem, name = filesystem_of(path, storage_options)
+    if is_local(filesystem) and not special_files:
+        refuse_special_file(name)
     with reading(path), filesystem.open(name, "rb") as stream:
         yield stream
 

@@ -8,6 +8,7 @@ import msgspec
 import pyarrow as pa
 
 from penstock.core.documents import DocumentBatch
+from penstock.core.json_column import decode_json
 
 
 def text_column(batch: DocumentBatch, name: str) -> pa.Array | None:
@@ -36,7 +37,7 @@ def values_of(batch: DocumentBatch, name: str) -> list[Any]:
     """
     values: list[Any] = batch.column(name).to_pylist()
     if batch.holds_json(name):
-        return [None if text is None else msgspec.json.decode(text) for text in values]
+        return [None if text is None else decode_json(text) for text in values]
     return values
 
 

@@ -1,13 +1,16 @@
 """Archives: what is whole is read, what is damaged is named, and neither is taken for the other."""
 
+import bz2
 import gzip
 import io
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from warc_files import record
 
+from penstock.text.extract.members import Members
 from penstock.text.extract.outcome import Damaged
 from penstock.text.extract.warc import WarcRecord, read_warc
 
@@ -115,3 +118,13 @@ def test_whatever_happens_to_the_bytes_no_record_is_lost_without_a_word(data: st
     if layout == "a member per record":
         assert all(one.block in BLOCKS for one in records)
         assert len(missing) <= 3
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress])
+def test_a_member_is_decompressed_in_pieces_of_bounded_size(compress: Callable[[bytes], bytes]) -> None:
+    members = Members(io.BytesIO(compress(bytes(30_000_000)) + compress(b"next")))
+    sizes = []
+    while piece := members.read_piece():
+        sizes.append(len(piece))
+    assert sum(sizes) == 30_000_004
+    assert max(sizes) <= 1 << 22

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-from penstock.storage.filesystem import filesystem_of, reading
+from penstock.storage.filesystem import open_stored
 from penstock.text.extract.outcome import Damaged, Skipped
 from penstock.text.extract.records import DocumentIterator
 
@@ -28,8 +28,7 @@ class ArxivIterator(DocumentIterator):
     def iterate(self, file_path: str) -> Iterator[dict[str, Any] | Skipped | Damaged]:
         """Yield a record per paper, its sources in ``content``."""
         source = str(file_path).rpartition("/")[2]
-        filesystem, name = filesystem_of(str(file_path))
-        with reading(str(file_path)), filesystem.open(name, "rb") as stream:
+        with open_stored(str(file_path)) as stream:
             try:
                 with tarfile.open(fileobj=stream, mode="r|*") as papers:
                     for member in papers:
@@ -47,6 +46,9 @@ def _paper(member: tarfile.TarInfo, papers: tarfile.TarFile, source: str) -> dic
     stem, _, kind = member.name.rpartition("/")[2].rpartition(".")
     if kind.lower() == "pdf":
         return Skipped("a PDF, not LaTeX")
+    if member.size > _LARGEST_PAPER:
+        reason = f"paper {member.name}: it has {member.size:,} bytes, more than the {_LARGEST_PAPER:,} allowed"
+        return Damaged(reason, member.offset, member.name)
     file = papers.extractfile(member)
     packed = file.read() if file is not None else b""
     try:

@@ -14,6 +14,8 @@ _GZIP, _BZIP2 = b"\x1f\x8b\x08", b"BZh"
 _READ = 1 << 20
 # Small: what a member leaves over of its last piece is copied.
 _FEED = 1 << 14
+# What comes out at a time: little of a compressed file can decompress to gigabytes.
+_MOST_OUT = 1 << 22
 
 
 class DamagedMember(Exception):  # noqa: N818 - never leaves this package
@@ -67,20 +69,22 @@ class Members:
     def rest_of_member(self) -> bytes:
         """Return some more bytes of the current member; none if it has ended, and its checksum is right."""
         while self.in_member:
-            feed = self._take(_FEED)
-            if not feed:
+            # bzip2 keeps what it has not decompressed yet, zlib gives it back.
+            is_fed = self._magic == _BZIP2 and not self._decoder.needs_input
+            feed = b"" if is_fed else self._take(_FEED)
+            if not feed and not is_fed:
                 self._decoder = None
                 raise DamagedMember("the file ends in the middle of it; was it downloaded whole?")
             try:
-                piece = self._decoder.decompress(feed)
+                piece = self._decoder.decompress(feed, _MOST_OUT)
             except (zlib.error, OSError, EOFError) as error:
                 self._decoder = None
                 raise DamagedMember(f"it does not decompress: {error}") from error
             self._offset += len(feed)
+            unused = len(self._decoder.unused_data) or len(getattr(self._decoder, "unconsumed_tail", b""))
+            self._offset -= unused
+            self._position -= unused
             if self._decoder.eof:
-                unused = len(self._decoder.unused_data)
-                self._offset -= unused
-                self._position -= unused
                 self._decoder = None
             if piece:
                 return bytes(piece)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from penstock.storage.filesystem import filesystem_of, reading
+from penstock.storage.filesystem import open_stored
 from penstock.text.extract.http_message import parse_response
 from penstock.text.extract.outcome import Damaged, Skipped
 from penstock.text.extract.records import DocumentIterator
@@ -43,8 +43,7 @@ def archive_documents(
     path: str, storage_options: dict[str, Any] | None = None
 ) -> Iterator[dict[str, Any] | Skipped | Damaged]:
     """Yield the pages of an archive with their body in ``html``, and the texts of a WET file in ``text``, as bytes."""
-    filesystem, name = filesystem_of(path, storage_options)
-    with reading(path), filesystem.open(name, "rb") as stream:
+    with open_stored(path, storage_options) as stream:
         for record in read_warc(stream):
             document = record if isinstance(record, Damaged) else _document(record)
             if document is not None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from penstock.core.documents import DocumentBatch
 from penstock.core.files import FileGroupTask
 from penstock.errors import MissingColumnError
+from penstock.storage.formats import WARC
 from penstock.text.extract.charset import decode_page
 from penstock.text.extract.iterate import batched, to_table
 from penstock.text.extract.outcome import Damaged, Skipped
@@ -76,7 +77,7 @@ class WarcReader(DocumentReader):
     """
 
     name = "warc_reader"
-    default_extensions: ClassVar[tuple[str, ...]] = (".warc", ".wet")
+    default_extensions: ClassVar[tuple[str, ...]] = WARC
     reader_stage = WarcReaderStage
     # A file is read as a whole, batch by batch: its records are found by reading it.
     cut: ClassVar[str | None] = None

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
-from penstock.storage.filesystem import filesystem_of, reading
+from penstock.storage.filesystem import open_stored
 from penstock.text.extract.members import DamagedMember, Members
 from penstock.text.extract.outcome import Damaged, Skipped
 from penstock.text.extract.records import DocumentIterator
@@ -34,8 +34,7 @@ class WikipediaIterator(DocumentIterator):
     def iterate(self, file_path: str) -> Iterator[dict[str, Any] | Skipped | Damaged]:
         """Yield a record per article, its markup in ``raw_content``."""
         source = str(file_path).rpartition("/")[2]
-        filesystem, name = filesystem_of(str(file_path))
-        with reading(str(file_path)), filesystem.open(name, "rb") as stream:
+        with open_stored(str(file_path)) as stream:
             names: dict[str, list[str]] = {}
             for piece in _pages(Members(stream)):
                 if isinstance(piece, Damaged):

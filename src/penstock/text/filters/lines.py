@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -131,10 +132,7 @@ class BoilerPlateStringFilter(ScannedFilter):
 
     def score_document(self, text: str) -> float:
         """Return the share of boilerplate paragraphs."""
-        paragraphs = split_paragraphs(text.lower())
-        if any(LOREM_IPSUM in paragraph for paragraph in paragraphs):
-            return 1.0
-        return sum(any(phrase in paragraph for phrase in POLICY_PHRASES) for paragraph in paragraphs) / len(paragraphs)
+        return _share_of_boilerplate(split_paragraphs(text))
 
     def features(self) -> tuple[str, ...]:
         """Return what the score follows from."""
@@ -146,9 +144,20 @@ class BoilerPlateStringFilter(ScannedFilter):
         scores = np.where(features["lorem_ipsum"], 1.0, shares)
         # The Kelvin sign in "cooKies" is a k to Python and three bytes to the scan.
         for row in np.flatnonzero(features["lowers_to_ascii"]):
-            scores[row] = self.score_document(features.text(int(row)))
+            scores[row] = _share_of_boilerplate(features.paragraphs(int(row)))
         return scores
 
     def keep_document(self, score: float) -> bool:
         """Keep up to the given share."""
         return score <= self.max_boilerplate_string_ratio
+
+
+def _share_of_boilerplate(paragraphs: Iterable[str]) -> float:
+    found = count = 0
+    for paragraph in paragraphs:
+        lowered = paragraph.lower()
+        if LOREM_IPSUM in lowered:
+            return 1.0
+        found += any(phrase in lowered for phrase in POLICY_PHRASES)
+        count += 1
+    return found / count

@@ -8,11 +8,18 @@ from typing import IO, NamedTuple
 
 import pyarrow as pa
 
-from penstock.text.io.json_lines import BYTE_ORDER_MARK
+from penstock.text.io.json_lines import BYTE_ORDER_MARK, LONGEST_EXCERPT
 
 _PEEK_BYTES = 1 << 16
 _READ_ON_BYTES = 1 << 18
 _NEWLINE = ord("\n")
+
+
+class LongLine(NamedTuple):
+    """A line that is longer than allowed: it was read past, and is not held."""
+
+    length: int
+    beginning: bytes
 
 
 class Block(NamedTuple):
@@ -25,25 +32,39 @@ class Block(NamedTuple):
     is_last: bool
     # Why nothing follows although there should be more.
     trouble: str = ""
+    # The line that comes after these, if it is longer than allowed.
+    long_line: LongLine | None = None
 
 
-def read_blocks(stream: IO[bytes] | RawIOBase, blocksize: int) -> Iterator[Block]:
-    """Read a stream in blocks that end with a line; only a line that is longer makes one longer than ``blocksize``."""
+def read_blocks(stream: IO[bytes] | RawIOBase, blocksize: int, max_line_bytes: int) -> Iterator[Block]:
+    """Read a stream in blocks that end with a line; only a line that is longer makes one longer than ``blocksize``.
+
+    A line that is found to be longer than ``max_line_bytes`` before it ends is not held: its block says so.
+    """
     pending: list[bytes] = []
     size = offset = 0
-    has_line_end = False
+    # How much there is of the line that has not ended yet.
+    unfinished = 0
     trouble = ""
     while True:
-        try:
-            data = stream.read(max(blocksize - size, _PEEK_BYTES)) or b""
-        except EOFError as error:
-            data, trouble = b"", str(error)
+        data, trouble = _read(stream, max(blocksize - size, _PEEK_BYTES))
         if not data:
             break
         pending.append(data)
         size += len(data)
-        has_line_end = has_line_end or b"\n" in data
-        if size <= blocksize or not has_line_end:
+        line_end = data.rfind(b"\n")
+        unfinished = unfinished + len(data) if line_end < 0 else len(data) - line_end - 1
+        if unfinished > max_line_bytes:
+            before, beginning = _parted(pending, size - unfinished)
+            pending = []
+            length, data, trouble = _rest_of_long_line(stream, unfinished)
+            long_line = LongLine(length, beginning)
+            yield _block(before, len(before), offset, is_last=not data, trouble=trouble, long_line=long_line)
+            if not data:
+                return
+            offset += len(before) + length + 1
+            pending, size, unfinished = [data], len(data), len(data) - data.rfind(b"\n") - 1
+        if size <= blocksize or unfinished == size:
             continue  # a line of many blocks is put together once, when it ends
         held = b"".join(pending)
         del pending, data
@@ -54,16 +75,17 @@ def read_blocks(stream: IO[bytes] | RawIOBase, blocksize: int) -> Iterator[Block
             yield _block(held, cut, offset, is_last=False)
             offset += cut
             held = held[cut:]
-        pending, size, has_line_end = [held], len(held), b"\n" in held
+        pending, size = [held], len(held)
         del held
     if size or trouble:
         yield _block(b"".join(pending), size, offset, is_last=True, trouble=trouble)
 
 
-def read_part(stream: IO[bytes], start: int, end: int) -> Iterator[Block]:
+def read_part(stream: IO[bytes], start: int, end: int, max_line_bytes: int) -> Iterator[Block]:
     """Read the lines that begin in some bytes of a file; the last of them may end behind these.
 
-    So every line of a file belongs to exactly one of the parts it is cut into, wherever the cuts fall.
+    So every line of a file belongs to exactly one of the parts it is cut into, wherever the cuts fall. Of a last line
+    that is longer than ``max_line_bytes`` no more than that is held.
     """
     begin = max(start - 1, 0)
     stream.seek(begin)
@@ -74,7 +96,15 @@ def read_part(stream: IO[bytes], start: int, end: int) -> Iterator[Block]:
     first = _line_end(view[:filled]) + 1 if start > 0 else 0
     if filled == 0 or (start > 0 and first in (0, filled)):
         return  # all of it belongs to a line that begins earlier
-    rest = _rest_of_line(stream) if view[filled - 1] != _NEWLINE else b""
+    last = filled if view[filled - 1] == _NEWLINE else max(_last_line_end(view[:filled]) + 1, first)
+    rest, is_too_long = (b"", False) if last == filled else _rest_of_line(stream, max_line_bytes - (filled - last))
+    if is_too_long:
+        length, _, trouble = _rest_of_long_line(stream, filled - last + len(rest), looks_ahead=False)
+        long_line = LongLine(length, b"".join([view[last:filled], rest])[:LONGEST_EXCERPT])
+        del view
+        block = Block(buffer.slice(first, last - first), begin + first, is_last=True, trouble=trouble)
+        yield _without_mark(block)._replace(long_line=long_line)
+        return
     if len(rest) <= _READ_ON_BYTES:
         view[filled : filled + len(rest)] = rest
     else:
@@ -86,6 +116,44 @@ def read_part(stream: IO[bytes], start: int, end: int) -> Iterator[Block]:
         )
     del view
     yield _without_mark(Block(buffer.slice(first, filled + len(rest) - first), begin + first, is_last=True))
+
+
+def _read(stream: IO[bytes] | RawIOBase, size: int) -> tuple[bytes, str]:
+    """Return some bytes, and why there are none although there should be."""
+    try:
+        return stream.read(size) or b"", ""
+    except EOFError as error:
+        return b"", str(error)
+
+
+def _parted(pieces: list[bytes], at: int) -> tuple[bytes, bytes]:
+    """Return what comes before a place in some pieces, and a little of what comes after it."""
+    before: list[bytes] = []
+    after: list[bytes] = []
+    for piece in pieces:
+        before.append(piece[:at])
+        if sum(map(len, after)) < LONGEST_EXCERPT:
+            after.append(piece[at : at + LONGEST_EXCERPT])
+        at = max(at - len(piece), 0)
+    return b"".join(before), b"".join(after)[:LONGEST_EXCERPT]
+
+
+def _rest_of_long_line(
+    stream: IO[bytes] | RawIOBase, length: int, *, looks_ahead: bool = True
+) -> tuple[int, bytes, str]:
+    """Read past the rest of a line; return its whole length, what follows it, and why nothing does if more should."""
+    while True:
+        data, trouble = _read(stream, _READ_ON_BYTES)
+        line_end = data.find(b"\n")
+        if not data or line_end >= 0:
+            break
+        length += len(data)
+    if line_end >= 0:
+        length += line_end
+        data = data[line_end + 1 :]
+        if not data and looks_ahead:
+            data, trouble = _read(stream, _READ_ON_BYTES)
+    return length, data, trouble
 
 
 def _fill(stream: IO[bytes], view: memoryview) -> int:
@@ -105,18 +173,33 @@ def _line_end(view: memoryview) -> int:
     return -1
 
 
-def _rest_of_line(stream: IO[bytes]) -> bytes:
+def _last_line_end(view: memoryview) -> int:
+    """Return where the last line that ends does so; -1 if none does."""
+    for end in range(len(view), 0, -_READ_ON_BYTES):
+        begin = max(end - _READ_ON_BYTES, 0)
+        found = view[begin:end].tobytes().rfind(b"\n")
+        if found >= 0:
+            return begin + found
+    return -1
+
+
+def _rest_of_line(stream: IO[bytes], most: int) -> tuple[bytes, bool]:
+    """Return the rest of a line, its end included, and whether it is longer than that."""
     pieces: list[bytes] = []
-    while data := stream.read(_READ_ON_BYTES):
+    size = 0
+    while size <= most and (data := stream.read(_READ_ON_BYTES)):
         line_end = data.find(b"\n")
         pieces.append(data if line_end < 0 else data[: line_end + 1])
+        size += len(pieces[-1])
         if line_end >= 0:
-            break
-    return b"".join(pieces)
+            return b"".join(pieces), False  # the scan of the block sees whether it is too long
+    return b"".join(pieces), size > most
 
 
-def _block(joined: bytes, size: int, offset: int, *, is_last: bool, trouble: str = "") -> Block:
-    return _without_mark(Block(pa.py_buffer(joined).slice(0, size), offset, is_last, trouble))
+def _block(
+    joined: bytes, size: int, offset: int, *, is_last: bool, trouble: str = "", long_line: LongLine | None = None
+) -> Block:
+    return _without_mark(Block(pa.py_buffer(joined).slice(0, size), offset, is_last, trouble, long_line))
 
 
 def _without_mark(block: Block) -> Block:

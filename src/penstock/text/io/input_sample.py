@@ -12,16 +12,18 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, islice
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 
 from penstock.core.files import SizedFile
 from penstock.storage.compression import compression_of
-from penstock.storage.filesystem import filesystem_of, open_input, reading
+from penstock.storage.filesystem import open_input, open_stored
 
 # Nobody's documents are larger than that, and if they are, a few of them are enough.
 _MOST_BYTES_PER_PLACE = 8_000_000
+# A longer line is left out of the sample, and is not held while it is read past.
+_MOST_BYTES_PER_LINE = 16_000_000
 
 
 @dataclass
@@ -78,8 +80,7 @@ def sample_parquet(files: Sequence[SizedFile], documents: int, places: int) -> I
     for stretch in _stretches(files, places):
         missing = -(-documents // places)
         for file, start, end in stretch:
-            filesystem, name = filesystem_of(file.path)
-            with reading(file.path), filesystem.open(name, "rb") as stream:
+            with open_stored(file.path) as stream:
                 parquet = pq.ParquetFile(stream)
                 rows = parquet.metadata.num_rows
                 first, stop = rows * start // file.size, rows * end // file.size
@@ -117,20 +118,38 @@ def _covered(
 
 def _lines_between(path: str, start: int, end: int) -> Iterator[bytes]:
     """Yield the lines that begin within some bytes of a file."""
-    filesystem, name = filesystem_of(path)
-    with reading(path), filesystem.open(name, "rb") as stream:
+    with open_stored(path) as stream:
         position = 0
         if start > 0:
             stream.seek(start - 1)
-            position = start - 1 + len(stream.readline())
-        while position < end and (line := stream.readline()):
-            position += len(line)
-            yield line
+            position = start - 1 + _read_line(stream)[1]
+        while position < end:
+            line, size = _read_line(stream)
+            if not size:
+                return
+            position += size
+            if line:
+                yield line
 
 
 def _all_lines(path: str) -> Iterator[bytes]:
     with open_input(path) as stream:
-        yield from stream
+        while (found := _read_line(stream))[1]:
+            if found[0]:
+                yield found[0]
+
+
+def _read_line(stream: IO[bytes]) -> tuple[bytes, int]:
+    """Return the next line and its size; of a line that is too long, only its size."""
+    line = stream.readline(_MOST_BYTES_PER_LINE)
+    size = len(line)
+    if size < _MOST_BYTES_PER_LINE or line.endswith(b"\n"):
+        return line, size
+    while rest := stream.readline(_MOST_BYTES_PER_PLACE):
+        size += len(rest)
+        if rest.endswith(b"\n"):
+            break
+    return b"", size
 
 
 def _until_enough(lines: Iterator[bytes], count: int) -> Iterator[bytes]:

@@ -5,6 +5,7 @@ Every line is checked in full here (JSON, UTF-8, no half characters), so that wh
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +18,7 @@ import pyarrow as pa
 Positions = npt.NDArray[np.int64]
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_LONGEST_EXCERPT = 2000
+LONGEST_EXCERPT = 2000
 # Past so many in one block each is described more briefly: a file of something else must not fill the memory.
 _MANY = 1000
 _WINDOW = 1 << 20
@@ -36,6 +37,8 @@ class BadLine:
     offset: int
     reason: str
     excerpt: str
+    # Whether it was not looked at because it is longer than allowed.
+    is_too_long: bool = False
 
 
 @dataclass
@@ -52,19 +55,28 @@ class Scan:
     names_without_text: list[str] = field(default_factory=list)
 
 
-def scan_lines(block: pa.Buffer, text_field: str | None = None) -> Scan:
-    """Find the documents in a block; blank lines are none. With a ``text_field`` each must have text there, or null."""
+def scan_lines(block: pa.Buffer, text_field: str | None = None, max_line_bytes: int = sys.maxsize) -> Scan:
+    """Find the documents in a block; blank lines are none. With a ``text_field`` each must have text there, or null.
+
+    A line of more than ``max_line_bytes`` is not a document, whatever it holds.
+    """
     data = np.frombuffer(block, np.uint8)
     starts, ends = _split(data)
     lines = len(starts)
     numbers = np.arange(1, lines + 1)
+    bad: list[BadLine] = []
+    if data.size > max_line_bytes and len(too_long := np.flatnonzero(ends - starts > max_line_bytes)):
+        for row in too_long.tolist():
+            start, end = int(starts[row]), int(ends[row])
+            beginning = data[start : min(start + LONGEST_EXCERPT, end)].tobytes()
+            bad.append(long_line(row + 1, start, end - start, beginning, max_line_bytes))
+        starts, ends, numbers = (np.delete(array, too_long) for array in (starts, ends, numbers))
     starts, ends, numbers = _stripped(block, data, starts, ends, numbers)
     utf8 = _is_utf8(block)
     suspects = set(_lines_at(_half_characters(data), starts))
     view = memoryview(block)
     names: dict[str, None] = {}
     without_text: dict[str, None] = {}
-    bad: list[BadLine] = []
     bad_rows: list[int] = []
     for row, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
         line = view[start:end]
@@ -90,11 +102,18 @@ def scan_lines(block: pa.Buffer, text_field: str | None = None) -> Scan:
         except UnicodeDecodeError:
             reason = _utf8_trouble(line)
         bad_rows.append(row)
-        shown = bytes(line[: _LONGEST_EXCERPT if len(bad) < _MANY else 100])
+        shown = bytes(line[: LONGEST_EXCERPT if len(bad) < _MANY else 100])
         bad.append(BadLine(int(numbers[row]), start, reason, shown.decode("utf-8", "backslashreplace")))
+    bad.sort(key=lambda line: line.number)
     if bad_rows:
         starts, ends = np.delete(starts, bad_rows), np.delete(ends, bad_rows)
     return Scan(starts, ends, list(names), bad, lines, list(without_text))
+
+
+def long_line(number: int, offset: int, length: int, beginning: bytes, max_line_bytes: int) -> BadLine:
+    """Return what there is to say of a line that is longer than allowed."""
+    reason = f"the line has {length:,} bytes, more than max_line_bytes={max_line_bytes:,}"
+    return BadLine(number, offset, reason, beginning.decode("utf-8", "backslashreplace"), is_too_long=True)
 
 
 def _split(data: npt.NDArray[np.uint8]) -> tuple[Positions, Positions]:

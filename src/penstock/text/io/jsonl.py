@@ -13,19 +13,31 @@ import numpy.typing as npt
 
 from penstock.core.documents import DocumentBatch
 from penstock.core.files import FileGroupTask
+from penstock.core.sizes import parse_bytes
 from penstock.errors import InputError, MissingColumnError
 from penstock.storage.compression import Decompressed, compressing, compression_of, ending_of
 from penstock.storage.filesystem import open_stored
+from penstock.storage.formats import JSONL
 from penstock.text.io.blocks import Block, read_blocks, read_part
-from penstock.text.io.json_lines import BadLine, Scan, scan_lines
+from penstock.text.io.json_lines import BadLine, Scan, long_line, scan_lines
 from penstock.text.io.json_rows import JsonRows, join_rows
 from penstock.text.io.json_writing import write_rows, write_table
 from penstock.text.io.reader import DocumentReader, DocumentReaderStage, Piece, places
 from penstock.text.io.writer import DocumentWriter
 
 _ON_BAD_LINE = ("skip", "fail")
+MAX_LINE_BYTES = 256_000_000
 # So many lines without a single document among them, and the file is something else.
 _ENOUGH_BAD_LINES = 1000
+# How the first line of a file of something else is shown, and what the file is then.
+_OTHER_BEGINNINGS = {
+    "\x1f\\x8b": "compressed with gzip; its name must end in .gz",
+    "(\\xb5/\\xfd": "compressed with zstd; its name must end in .zst",
+    "\\xfd7zXZ": "compressed with xz; its name must end in .xz",
+    "BZh": "compressed with bzip2; its name must end in .bz2",
+    "PAR1": "a Parquet file; use ParquetReader",
+    "PK\x03\x04": "a ZIP archive; unpack it",
+}
 
 
 @dataclass
@@ -38,6 +50,7 @@ class _File:
     is_whole: bool
     lines: int = 0
     good: int = 0
+    # Lines that are no document; those that are too long to tell do not count.
     bad: int = 0
     # The first line that is no document: its number, and the line.
     first_bad: tuple[int | None, BadLine] | None = None
@@ -52,7 +65,8 @@ class JsonlReaderStage(DocumentReaderStage):
 
     A line that is no JSON object goes to the dead-letter file with file, line number, byte and reason, and the rest is
     read; ``on_bad_line="fail"`` stops instead. With a ``text_field`` a line without text there is bad too. A file
-    without a single good line is taken for something else and stops the run.
+    without a single good line is taken for something else and stops the run. A line of more than ``max_line_bytes`` is
+    bad too, and is never held in memory as a whole.
     """
 
     name = "jsonl_reader_stage"
@@ -64,6 +78,7 @@ class JsonlReaderStage(DocumentReaderStage):
         on_bad_line: str = "skip",
         text_field: str | None = None,
         *,
+        max_line_bytes: int | str = MAX_LINE_BYTES,
         rows_are_places: bool = False,
     ) -> None:
         super().__init__(fields, read_kwargs, rows_are_places=rows_are_places)
@@ -71,6 +86,7 @@ class JsonlReaderStage(DocumentReaderStage):
             raise ValueError(f"JsonlReader: on_bad_line={on_bad_line!r}; it is one of {', '.join(_ON_BAD_LINE)}.")
         self.on_bad_line = on_bad_line
         self.text_field = text_field
+        self.max_line_bytes = parse_bytes(max_line_bytes)
 
     def read_pieces(self, task: FileGroupTask, blocksize: int) -> Iterator[Piece]:
         """Read the lines of a task; small files become one piece."""
@@ -80,7 +96,7 @@ class JsonlReaderStage(DocumentReaderStage):
         for number, path in enumerate(task.data):
             file = _File(path, part[0] if part else 0, is_whole=part is None)
             with open_stored(path, self.storage_options) as stream:
-                for block in _blocks(path, stream, part, blocksize):
+                for block in _blocks(path, stream, part, blocksize, self.max_line_bytes):
                     if held and held_bytes + block.data.size > blocksize:
                         yield self._piece(held, is_last=False)
                         held, held_bytes = [], 0
@@ -105,12 +121,17 @@ class JsonlReaderStage(DocumentReaderStage):
 
     def _read(self, file: _File, block: Block) -> JsonRows:
         """Find the documents in a block, and account for every other line of it."""
-        scan = scan_lines(block.data, self.text_field)
+        scan = scan_lines(block.data, self.text_field, self.max_line_bytes)
+        if block.long_line is not None:
+            scan.lines += 1
+            length, beginning = block.long_line
+            scan.bad_lines.append(long_line(scan.lines, block.data.size, length, beginning, self.max_line_bytes))
         is_first = file.lines == 0 and file.start == 0
         file.good += len(scan.starts)
-        file.bad += len(scan.bad_lines)
-        if scan.bad_lines and file.first_bad is None:
-            file.first_bad = file.line_number(scan.bad_lines[0]), scan.bad_lines[0]
+        broken = [bad for bad in scan.bad_lines if not bad.is_too_long]
+        file.bad += len(broken)
+        if broken and file.first_bad is None:
+            file.first_bad = file.line_number(broken[0]), broken[0]
         if block.trouble:
             self._set_rest_aside(file, block, scan)
         seen_enough = (block.is_last and file.is_whole) or file.bad >= _ENOUGH_BAD_LINES
@@ -133,7 +154,7 @@ class JsonlReaderStage(DocumentReaderStage):
             raise InputError(f"{file.path}: cannot be read: {block.trouble}")
         end = block.data.size
         rest = scan.bad_lines.pop() if scan.bad_lines and scan.bad_lines[-1].number == scan.lines else None
-        file.bad -= rest is not None
+        file.bad -= rest is not None and not rest.is_too_long
         reason = f"{block.trouble}, behind {file.good} documents; the rest is missing"
         self._set_aside(
             file,
@@ -152,26 +173,30 @@ class JsonlReaderStage(DocumentReaderStage):
         self.reject(reason, source=file.path, position=line, excerpt=excerpt, byte=byte)
 
 
-def _blocks(path: str, stream: IO[bytes], part: tuple[int, int] | None, blocksize: int) -> Iterator[Block]:
+def _blocks(
+    path: str, stream: IO[bytes], part: tuple[int, int] | None, blocksize: int, max_line_bytes: int
+) -> Iterator[Block]:
     if part is not None:
-        return read_part(stream, *part)
+        return read_part(stream, *part, max_line_bytes)
     ending = compression_of(path)
     if ending is not None:
-        return read_blocks(Decompressed(stream, ending), blocksize)
+        return read_blocks(Decompressed(stream, ending), blocksize, max_line_bytes)
     size = stream.seek(0, os.SEEK_END)
     if size <= blocksize:
-        return read_part(stream, 0, size)
+        return read_part(stream, 0, size, max_line_bytes)
     stream.seek(0)
-    return read_blocks(stream, blocksize)
+    return read_blocks(stream, blocksize, max_line_bytes)
 
 
 def _something_else(file: _File) -> str:
     assert file.first_bad is not None
     number, first = file.first_bad
+    other = next((kind for begin, kind in _OTHER_BEGINNINGS.items() if first.excerpt.startswith(begin)), None)
+    hint = f" It looks like {'a file that is ' if other.startswith('compressed') else ''}{other}." if other else ""
     return (
         f"{file.path}: not a JSON Lines file: none of its {file.bad} lines{' so far' if not file.is_whole else ''} "
         f"is a document. Line {number}: {first.reason}: {first.excerpt[:60]!r}. "
-        "Expected one JSON object per line."
+        f"Expected one JSON object per line.{hint}"
     )
 
 
@@ -184,7 +209,7 @@ class JsonlReader(DocumentReader):
     """
 
     name = "jsonl_reader"
-    default_extensions: ClassVar[tuple[str, ...]] = (".jsonl", ".json")
+    default_extensions: ClassVar[tuple[str, ...]] = JSONL
     reader_stage = JsonlReaderStage
     cut: ClassVar[str] = "lines"
 
@@ -200,9 +225,10 @@ class JsonlReader(DocumentReader):
         *,
         on_bad_line: str = "skip",
         text_field: str | None = None,
+        max_line_bytes: int | str = MAX_LINE_BYTES,
     ) -> None:
         super().__init__(file_paths, files_per_partition, blocksize, fields, read_kwargs, task_type, file_extensions)
-        self._reading = JsonlReaderStage(fields, read_kwargs, on_bad_line, text_field)
+        self._reading = JsonlReaderStage(fields, read_kwargs, on_bad_line, text_field, max_line_bytes=max_line_bytes)
 
 
 class JsonlWriter(DocumentWriter):

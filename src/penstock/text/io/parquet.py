@@ -11,16 +11,22 @@ from typing import IO, Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.core.documents import DocumentBatch
 from penstock.core.files import FileGroupTask
 from penstock.core.json_column import agree_on_json
+from penstock.core.rejection import MAX_EXCERPT
+from penstock.core.sizes import parse_bytes
 from penstock.errors import InputError, MissingColumnError
-from penstock.storage.filesystem import filesystem_of, is_local, open_stored, reading
+from penstock.storage.filesystem import filesystem_of, is_local, open_stored, reading, refuse_special_file
+from penstock.storage.formats import PARQUET
 from penstock.text.io.arrow_types import unified, without_views
 from penstock.text.io.reader import DocumentReader, DocumentReaderStage, Piece, places
 from penstock.text.io.writer import DocumentWriter
+from penstock.text.text_column import is_text
 
+MAX_ROW_BYTES = 256_000_000
 # What is given to the ParquetFile, not to its read method.
 _FILE_OPTIONS = ("memory_map", "buffer_size", "pre_buffer", "coerce_int96_timestamp_unit", "decryption_properties")
 # What is taken out of a file at a time: a block is put together from so many, so that none is much too large.
@@ -51,7 +57,10 @@ class _Look(NamedTuple):
 
 
 class ParquetReaderStage(DocumentReaderStage):
-    """Reads a group of Parquet files, or some row groups of one."""
+    """Reads a group of Parquet files, or some row groups of one.
+
+    A row of more than ``max_row_bytes`` goes to the dead-letter file with file and row number, and the rest is read.
+    """
 
     name = "parquet_reader_stage"
     known_read_kwargs: ClassVar[tuple[str, ...] | None] = None
@@ -62,10 +71,12 @@ class ParquetReaderStage(DocumentReaderStage):
         read_kwargs: dict[str, Any] | None = None,
         text_field: str | None = None,
         *,
+        max_row_bytes: int | str = MAX_ROW_BYTES,
         rows_are_places: bool = False,
     ) -> None:
         super().__init__(fields, read_kwargs, rows_are_places=rows_are_places)
         self.text_field = text_field
+        self.max_row_bytes = parse_bytes(max_row_bytes)
 
     def read_pieces(self, task: FileGroupTask, blocksize: int) -> Iterator[Piece]:
         """Read the rows of a task: in one piece if that fits into a block, otherwise in several."""
@@ -106,9 +117,25 @@ class ParquetReaderStage(DocumentReaderStage):
                 for batch in file.iter_batches(
                     batch_size=max(1, min(fitting, _LARGEST_BATCH)), row_groups=groups, **self._read_options()
                 ):
+                    numbers = where[given : given + batch.num_rows]
+                    given += batch.num_rows
+                    numbers, batch = self._without_large_rows(path, numbers, without_views(batch))
                     if batch.num_rows:
-                        yield _Rows(number, where[given : given + batch.num_rows], without_views(batch))
-                        given += batch.num_rows
+                        yield _Rows(number, numbers, batch)
+
+    def _without_large_rows(
+        self, path: str, numbers: npt.NDArray[np.int64], batch: pa.RecordBatch
+    ) -> tuple[npt.NDArray[np.int64], pa.RecordBatch]:
+        """Set rows aside that are larger than allowed."""
+        if batch.nbytes <= self.max_row_bytes:
+            return numbers, batch
+        sizes = np.array([batch.slice(row, 1).nbytes for row in range(batch.num_rows)])
+        for row in np.flatnonzero(sizes > self.max_row_bytes).tolist():
+            reason = f"the row has {sizes[row]:,} bytes, more than max_row_bytes={self.max_row_bytes:,}"
+            excerpt = _beginning(batch.slice(row, 1), self.text_field)
+            self.reject(reason, source=path, position=int(numbers[row]) + 1, excerpt=excerpt)
+        small = np.flatnonzero(sizes <= self.max_row_bytes)
+        return numbers[small], batch.take(pa.array(small))
 
     @contextmanager
     def _opened(self, path: str, metadata: Any = None) -> Iterator[Any]:  # noqa: ANN401 - pyarrow has no types
@@ -136,8 +163,16 @@ def _stored(path: str, storage_options: dict[str, Any] | None) -> Iterator[Any]:
         with open_stored(path, storage_options) as stream:
             yield stream
         return
+    refuse_special_file(name)
     with reading(path), pa.OSFile(name) as file:
         yield file
+
+
+def _beginning(row: pa.RecordBatch, text_field: str | None) -> str:
+    """Return the beginning of the text of a row, or of its first column that is text."""
+    texts = [name for name, column in zip(row.schema.names, row.columns, strict=True) if is_text(column.type)]
+    wanted = text_field if text_field in texts else next(iter(texts), None)
+    return "" if wanted is None else pc.utf8_slice_codeunits(row[wanted], 0, MAX_EXCERPT)[0].as_py() or ""
 
 
 def _piece(held: list[_Rows], is_last: bool) -> Piece:
@@ -198,7 +233,7 @@ class ParquetReader(DocumentReader):
     """Reads documents from Parquet files; with a ``text_field`` every file must have that column."""
 
     name = "parquet_reader"
-    default_extensions: ClassVar[tuple[str, ...]] = (".parquet",)
+    default_extensions: ClassVar[tuple[str, ...]] = PARQUET
     reader_stage = ParquetReaderStage
     cut: ClassVar[str] = "row groups"
 
@@ -213,9 +248,10 @@ class ParquetReader(DocumentReader):
         file_extensions: Sequence[str] | None = None,
         *,
         text_field: str | None = None,
+        max_row_bytes: int | str = MAX_ROW_BYTES,
     ) -> None:
         super().__init__(file_paths, files_per_partition, blocksize, fields, read_kwargs, task_type, file_extensions)
-        self._reading = ParquetReaderStage(fields, read_kwargs, text_field)
+        self._reading = ParquetReaderStage(fields, read_kwargs, text_field, max_row_bytes=max_row_bytes)
 
 
 class ParquetWriter(DocumentWriter):

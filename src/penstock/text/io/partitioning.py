@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from math import inf
 from pathlib import Path
@@ -13,7 +14,8 @@ from penstock.core.sizes import parse_bytes
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import EmptyTask
 from penstock.storage.compression import compression_of
-from penstock.storage.filesystem import list_files
+from penstock.storage.formats import JSONL, PARQUET
+from penstock.storage.listing import NOT_READ, describe, list_files
 
 # What a reader takes at a time if nobody said; halved until it fits the memory there is.
 DEFAULT_BLOCKSIZE = 64 << 20
@@ -40,7 +42,7 @@ class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
         file_paths: str | Path | Sequence[str | Path],
         files_per_partition: int | None = None,
         blocksize: int | str | None = None,
-        file_extensions: Sequence[str] = (".jsonl", ".json", ".parquet"),
+        file_extensions: Sequence[str] = (*JSONL, *PARQUET),
         storage_options: dict[str, Any] | None = None,
         limit: int | None = None,
         cut: str | None = None,
@@ -66,10 +68,15 @@ class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
         # Up to how many bytes of small files are read together where the user did not say; None: each is a task.
         self.together_bytes: int | None = None
         self._default_blocksize = DEFAULT_BLOCKSIZE
+        # What was found when the files were last listed, and is not read: how many for each reason.
+        self._not_read: dict[str, int] = {}
 
     def process(self, task: EmptyTask) -> list[FileGroupTask]:
         """Return one task per group of files, or part of a file."""
-        return self.source_tasks(self.source_files())
+        tasks = self.source_tasks(self.source_files())
+        for reason, count in self._not_read.items():
+            self._log_metric(f"{NOT_READ}{reason}", count)
+        return tasks
 
     def source_tasks(self, files: Sequence[SizedFile]) -> list[FileGroupTask]:
         """Return the tasks for some files."""
@@ -91,7 +98,8 @@ class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
 
     def source_files(self) -> list[SizedFile]:
         """Return every file that will be read."""
-        files = list_files(self.file_paths, self.file_extensions, self.storage_options)
+        files, not_read = listing = list_files(self.file_paths, self.file_extensions, self.storage_options)
+        self._not_read = listing.notes() if not_read else {}
         if self.cut != "row groups" or self.files_per_partition is not None:
             return files
         from penstock.text.io.row_groups import with_row_groups
@@ -116,6 +124,11 @@ class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
         while block > bound and block > SMALLEST_BLOCKSIZE:
             block //= 2
         self._default_blocksize = block
+
+    def before_run(self, *, resuming: bool) -> None:
+        """Say on the console which files are not read; the plan of the run listed them."""
+        if self._not_read:
+            print(f"{', '.join(self.reads_from())}: {describe(self._not_read)}", file=sys.stderr)
 
     def get_config(self) -> dict[str, Any]:
         """Return the parameters, and the block size that will be used: another one gives other tasks."""
