@@ -121,7 +121,7 @@ def test_everything_a_recipe_made_so_far_it_still_makes() -> None:
             refused.add(name)
     assert refused == {
         "Damaged", "DocumentBatch", "DuplicateAlarmError", "EmptyTask", "FileGroupTask", "NodeInfo", "Pipeline", "Skipped",
-        "StagePerfStats", "Task", "WorkerMetadata", "WorkflowRunResult", "get_client", "get_stop_list_dict",
+        "StagePerfStats", "Task", "Verdicts", "WorkerMetadata", "WorkflowRunResult", "get_client", "get_stop_list_dict",
         "processing_stage",
     }  # fmt: skip
 
