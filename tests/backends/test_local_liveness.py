@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,16 +41,15 @@ def executor(folder: Path, **config: float) -> StreamingExecutor:
     return StreamingExecutor(dict(config), backend="local", cpus=2, run_dir=str(folder / "run"), show_progress=False)
 
 
-def sources(count: int, padding: str = "") -> ListSource:
-    return ListSource([make_batch([f"{i}{padding}"]) for i in range(count)])
+def sources(count: int) -> ListSource:
+    return ListSource([make_batch([str(i)]) for i in range(count)])
 
 
 def test_a_stopped_worker_is_replaced_and_nothing_is_lost(tmp_path: Path) -> None:
     """So much waits for the worker that the driver could not send all of it without waiting."""
-    stages = [ListSource([make_batch([str(i), "x" * 6_000]) for i in range(200)]), Stops(tmp_path, 1)]
-    results = Pipeline("p", stages=[stages[0], stages[1].with_(num_workers=1)]).run(
-        executor(tmp_path, stall_timeout_s=0.5)
-    )
+    source = ListSource([make_batch([str(i), "x" * 6_000]) for i in range(200)])
+    stages: list[ProcessingStage[Any, Any]] = [source, Stops(tmp_path, 1).with_(num_workers=1)]
+    results: list[Any] = Pipeline("p", stages=stages).run(executor(tmp_path, stall_timeout_s=0.5))
     assert [task.to_pyarrow()["text"][0].as_py() for task in results] == [str(i) for i in range(200)]
     assert not (tmp_path / "run/dead_letters.jsonl").exists()
 
@@ -65,7 +65,7 @@ def test_a_task_that_stops_every_worker_ends_the_run_with_its_state(tmp_path: Pa
 
 
 class Long(Docs):
-    """Takes several times the stall timeout for a task, in a call that lets no other thread run."""
+    """Takes several times the stall timeout for a task."""
 
     name = "long"
 
