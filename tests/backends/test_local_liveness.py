@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from penstock import DocumentBatch, Pipeline, ProcessingStage, StreamingExecutor
+from penstock.backends import streaming_run
 from penstock.errors import StageError
 from penstock.testing import ListSource, make_batch
 
@@ -104,7 +105,10 @@ def wait_until(is_so: Callable[[], bool], seconds: float = 120) -> None:
         threading.Event().wait(0.02)
 
 
-def test_a_finished_run_does_not_wait_for_workers_that_are_being_set_up(tmp_path: Path) -> None:
+def test_a_finished_run_does_not_wait_long_for_workers_that_are_being_set_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming_run, "_STOP_PATIENCE_S", 1.0)
     results = Pipeline("p", stages=[sources(4), SlowStart(tmp_path).with_(num_workers=2)]).run(executor(tmp_path))
     assert len(results) == 4
     [waiting] = tmp_path.glob("waits-*")

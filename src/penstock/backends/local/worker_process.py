@@ -25,7 +25,6 @@ class LocalWorker:
     line: Line
     threads: int
     orders: dict[int, RunBatch] = field(default_factory=dict)
-    is_up: bool = False
     ending: bool = False
     # Whether it was killed because its batches go to others: what it says after that does not count.
     is_dismissed: bool = False
