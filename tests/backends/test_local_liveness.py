@@ -9,10 +9,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from penstock import DocumentBatch, Pipeline, ProcessingStage, StreamingExecutor
+from penstock.backends import streaming_run
 from penstock.errors import StageError
 from penstock.testing import ListSource, make_batch
 
@@ -40,17 +42,16 @@ def executor(folder: Path, **config: float) -> StreamingExecutor:
     return StreamingExecutor(dict(config), backend="local", cpus=2, run_dir=str(folder / "run"), show_progress=False)
 
 
-def sources(count: int, padding: str = "") -> ListSource:
-    return ListSource([make_batch([f"{i}{padding}"]) for i in range(count)])
+def sources(count: int) -> ListSource:
+    return ListSource([make_batch([str(i)]) for i in range(count)])
 
 
 def test_a_stopped_worker_is_replaced_and_nothing_is_lost(tmp_path: Path) -> None:
     """So much waits for the worker that the driver could not send all of it without waiting."""
     source = ListSource([make_batch([str(i), "x" * 6_000]) for i in range(200)])
-    pipeline = Pipeline("p", stages=[source, Stops(tmp_path, 1).with_(num_workers=1)])
-    results = pipeline.run(executor(tmp_path, stall_timeout_s=0.5))
-    firsts = [task.to_pyarrow()["text"][0].as_py() for task in results if isinstance(task, DocumentBatch)]
-    assert firsts == [str(i) for i in range(200)]
+    stages: list[ProcessingStage[Any, Any]] = [source, Stops(tmp_path, 1).with_(num_workers=1)]
+    results: list[Any] = Pipeline("p", stages=stages).run(executor(tmp_path, stall_timeout_s=0.5))
+    assert [task.to_pyarrow()["text"][0].as_py() for task in results] == [str(i) for i in range(200)]
     assert not (tmp_path / "run/dead_letters.jsonl").exists()
 
 
@@ -65,7 +66,7 @@ def test_a_task_that_stops_every_worker_ends_the_run_with_its_state(tmp_path: Pa
 
 
 class Long(Docs):
-    """Takes several times the stall timeout for a task, in a call that lets no other thread run."""
+    """Takes several times the stall timeout for a task."""
 
     name = "long"
 
@@ -104,7 +105,10 @@ def wait_until(is_so: Callable[[], bool], seconds: float = 120) -> None:
         threading.Event().wait(0.02)
 
 
-def test_a_finished_run_does_not_wait_for_workers_that_are_being_set_up(tmp_path: Path) -> None:
+def test_a_finished_run_does_not_wait_long_for_workers_that_are_being_set_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming_run, "_STOP_PATIENCE_S", 1.0)
     results = Pipeline("p", stages=[sources(4), SlowStart(tmp_path).with_(num_workers=2)]).run(executor(tmp_path))
     assert len(results) == 4
     [waiting] = tmp_path.glob("waits-*")

@@ -28,6 +28,8 @@ from penstock.schedule.watchdog import why_nothing_moves
 _LOOK_EVERY_S = 0.2
 # When nothing has moved for so long somebody will ask why; and again after twice as long.
 _SILENCE_S = 60.0
+# How long a worker may take to stop, the rest of its setup included, before it is killed.
+_STOP_PATIENCE_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -72,8 +74,9 @@ class StreamingRun:
             place_timeout_s=terms.place_timeout_s if venue.has_others else None,
             start_timeout_s=terms.start_timeout_s,
             stall_timeout_s=terms.stall_timeout_s,
-            # Whoever wants to know soon gets an answer soon.
+            # A shorter stall timeout means that a user wants to know soon.
             answer_timeout_s=min(terms.stall_timeout_s, Settings.answer_timeout_s),
+            stop_timeout_s=_STOP_PATIENCE_S,
         )
         self._speed_keys = keys_of(opened.plan) if terms.profile else []
         known = read_speeds(self._speed_keys) or [None] * len(opened.plan.pools)

@@ -31,7 +31,7 @@ class StartWorker(NamedTuple):
 
 
 class StopWorker(NamedTuple):
-    """Let a worker without work end: tear down, or cancel its start if it is not ready. Answer with WorkerGone."""
+    """Let a worker without work tear down, or cancel its start if that has not begun; answer with WorkerGone."""
 
     worker: str
 

@@ -19,7 +19,9 @@ def note_heard(run: Run, worker: Worker) -> None:
     """Note that a worker has said something about its batch, or has just been given it."""
     worker.heard_at = run.now
     worker.asked_at = None
-    expect_by(run, run.now + run.settings.stall_timeout_s)
+    deadline = run.now + run.settings.stall_timeout_s
+    if deadline < run.next_check:
+        run.next_check = deadline
 
 
 def expect_by(run: Run, deadline: float) -> None:

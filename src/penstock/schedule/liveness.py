@@ -43,7 +43,10 @@ def check_answers(run: Run) -> None:
 
 def note_activity(run: Run) -> None:
     """Note whether any worker may be expected to move the run from now on."""
-    run.is_active = run.busy > 0 or any(_is_active(run, worker) for worker in run.workers.values())
+    if run.busy:
+        run.is_active = True
+    else:
+        run.is_active = any(_is_active(run, worker) for worker in run.workers.values())
 
 
 def stalled_at(run: Run) -> float:

@@ -99,7 +99,7 @@ def remove(run: Run, worker_id: str) -> Worker | None:
 
 
 def drain(run: Run, worker: Worker) -> None:
-    """Let a worker end when it has done what it was given; one that is not ready yet need not become so."""
+    """Let a worker end when it has done what it was given; one that is not ready yet is not waited for."""
     if worker.is_staff and not worker.batches:
         stop(run, worker)
     elif worker.is_staff:

@@ -117,8 +117,9 @@ class LocalBackend:
             case StartWorker():
                 self._start(action)
             case StopWorker(worker_id):
-                if (worker := self._workers.get(worker_id)) is not None:
-                    self._stop(worker)
+                if (worker := self._workers.get(worker_id)) is not None:  # if it is being set up, it reads that after
+                    worker.ending = True
+                    self._send(worker, Stop(stay=self._may_stay[worker.pool]))
             case KillWorker(worker_id, reason, wants_position):
                 if (worker := self._workers.get(worker_id)) is not None:
                     # Without a position to report, the scheduler has given its batches to others: results are too late.
@@ -237,14 +238,6 @@ class LocalBackend:
         if spare is not None:
             self._send(worker, Begin(orders))
 
-    def _stop(self, worker: LocalWorker) -> None:
-        """Let a worker tear down; of one that is not ready yet, only a process that can be used again is waited for."""
-        worker.ending = True
-        if worker.is_up or self._may_stay[worker.pool]:
-            self._send(worker, Stop(stay=self._may_stay[worker.pool]))
-        else:
-            worker.process.kill()
-
     def _batch_of(self, worker: LocalWorker) -> int | None:
         try:
             process = psutil.Process(worker.process.pid)
@@ -315,7 +308,6 @@ class LocalBackend:
     def _translate(self, worker: LocalWorker, message: FromWorker) -> list[Event]:
         match message:
             case Ready():
-                worker.is_up = True
                 return [WorkerReady(worker.id)]
             case SetupFailed(reason):
                 worker.kill_reason = reason

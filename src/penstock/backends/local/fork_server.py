@@ -100,8 +100,8 @@ def start(process: BaseProcess) -> None:
             return
         time.sleep(_PATIENCE_S * number)  # until it is seen that the old one is dead
     raise ClusterError(
-        f"workers cannot be started: the process that they are forked from died {_SERVERS} times, or did not answer "
-        f"within {_ANSWER_S:g} s. Is somebody killing it, or is there no memory left?"
+        f"workers cannot be started: the process that they are forked from died {_SERVERS} times. Is somebody killing "
+        f"it, is there no memory left, or did it not answer within {_ANSWER_S:g} s?"
     )
 
 

@@ -28,7 +28,6 @@ class LocalWorker:
     # Where it notes which step is at work.
     crumb: Path
     orders: dict[int, RunBatch] = field(default_factory=dict)
-    is_up: bool = False
     ending: bool = False
     # Whether it was killed because its batches go to others: what it says after that does not count.
     is_dismissed: bool = False

@@ -131,7 +131,7 @@ class RayBackend:
                 self._calls.grant(worker, batch, size, spill=spill)
             case AskWorker(_, batch):
                 self._ask(worker, batch)
-            case StopWorker() if worker.is_up:
+            case StopWorker() if worker.pid is not None:  # if it is being set up, it is torn down after
                 worker.ending = True
                 self._ears.listen(worker.actor.stop.remote(), partial(self._stopped, worker))
             case KillWorker(_, reason, wants_position) if wants_position:
@@ -139,7 +139,7 @@ class RayBackend:
                 self._died(worker, None)  # its machine is asked where it was
                 with suppress(RayError):
                     ray.kill(worker.actor)
-            case StopWorker() | KillWorker():  # an actor that still waits for its place, or is being set up, just ends
+            case StopWorker() | KillWorker():  # an actor that waits for its place has nothing to tear down
                 self._discard(worker)
                 self._ears.tell(WorkerGone(worker.id))
 
