@@ -212,9 +212,7 @@ def test_a_server_that_dies_while_it_forks_is_asked_again_a_few_times(deaths: in
         start(process)
         assert process.tries == 2
     else:
-        with pytest.raises(
-            ClusterError, match=r"died 5 times, or did not answer within 300 s\. Is somebody killing it"
-        ):
+        with pytest.raises(ClusterError, match=r"died 5 times\. Is somebody killing it"):
             start(process)
 
 
