@@ -24,13 +24,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock import StreamingExecutor
+from penstock.executors.inline import InlineExecutor
 from penstock.ledger.fragment import Fragment, RuleColumn, pack
 from penstock.ledger.notes import Notes
 from penstock.ledger.reading import find_ledger
 from penstock.ledger.rules import Rules, StageRule, write_rules
 from penstock.ledger.whatif import parse_changes, what_if
 from penstock.recipe.recipe import load_recipe
-from penstock.runtime.inline import InlineExecutor
 
 _FILES = 8
 

@@ -18,7 +18,7 @@ def __dir__() -> list[str]:
 
 
 def _make_default_executor() -> Executor:
-    from penstock.backends.streaming import StreamingExecutor
+    from penstock.executors.streaming import StreamingExecutor
 
     return StreamingExecutor()
 

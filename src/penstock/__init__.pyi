@@ -2,7 +2,6 @@
 
 from penstock.backends.ray.client import RayClient
 from penstock.backends.ray.slurm import SlurmRayClient
-from penstock.backends.streaming import StreamingExecutor
 from penstock.core.composite import CompositeStage
 from penstock.core.documents import DocumentBatch
 from penstock.core.files import FileGroupTask
@@ -12,7 +11,8 @@ from penstock.core.resources import Resources
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import EmptyTask, Task
 from penstock.core.verdicts import Verdicts
-from penstock.runtime.inline import InlineExecutor
+from penstock.executors.inline import InlineExecutor
+from penstock.executors.streaming import StreamingExecutor
 
 __version__: str
 

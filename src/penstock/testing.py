@@ -19,7 +19,7 @@ from penstock.core.stage import ProcessingStage
 from penstock.core.task import EmptyTask, Task
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
 from penstock.runtime.transport import dump_task, joined, load
-from penstock.runtime.worker import ChainResult, Worker
+from penstock.runtime.worker import ChainResult, ChainRunner
 from penstock.storage.owned_folders import make_owned_folder
 
 __all__ = ["ListSink", "ListSource", "assert_stage_contract", "make_batch", "run_stage", "run_stage_with_rejections"]
@@ -55,7 +55,7 @@ def run_stage_with_rejections(
 
 
 def _run(stage: ProcessingStage[Any, Any], tasks: Sequence[Task[Any]]) -> ChainResult:
-    worker = Worker([copy.deepcopy(stage)])
+    worker = ChainRunner([copy.deepcopy(stage)])
     try:
         worker.start(NodeInfo("test"), WorkerMetadata("test"))
         return worker.run(root_tasks(tasks or None))

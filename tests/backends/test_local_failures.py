@@ -21,9 +21,9 @@ from places import Docs, texts
 
 from penstock import DocumentBatch, Pipeline, Resources
 from penstock.backends.local.fork_server import start
-from penstock.backends.streaming import StreamingExecutor
 from penstock.core.worker_info import WorkerMetadata
 from penstock.errors import ClusterError, StageError
+from penstock.executors.streaming import StreamingExecutor
 from penstock.testing import ListSource, make_batch
 from penstock.text import JsonlReader, JsonlWriter
 
@@ -153,7 +153,7 @@ import sys, time
 from multiprocessing import forkserver
 from pathlib import Path
 from penstock import DocumentBatch, Pipeline, ProcessingStage
-from penstock.backends.streaming import StreamingExecutor
+from penstock.executors.streaming import StreamingExecutor
 from penstock.text import JsonlReader, JsonlWriter
 
 class Slow(ProcessingStage[DocumentBatch, DocumentBatch]):

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from penstock import DocumentBatch, Pipeline, ProcessingStage, StreamingExecutor
-from penstock.backends import streaming_run
 from penstock.errors import StageError
+from penstock.executors import streaming_run
 from penstock.testing import ListSource, make_batch
 
 Docs = ProcessingStage[DocumentBatch, DocumentBatch]

@@ -227,7 +227,7 @@ def test_a_recipe_may_bring_its_cluster_along(tmp_path: Path) -> None:
 SLURM_SCRIPT = """\
 import ray
 from penstock import SlurmRayClient
-from penstock.backends.ray.joining import join
+from penstock.backends.ray.connect import join
 with SlurmRayClient(include_dashboard=False, object_store_memory=120_000_000, num_gpus=0) as client:
     join(client.address)
     print("CPUs", ray.cluster_resources()["CPU"], flush=True)

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from penstock import DocumentBatch, Pipeline, ProcessingStage, Resources, StreamingExecutor
-from penstock.backends import streaming_run
 from penstock.backends.backend import drive
 from penstock.backends.simulated import simulate as simulated
 from penstock.backends.simulated.law import Law, constant
 from penstock.core.cluster import Cluster, Gpu, Node
+from penstock.executors import streaming_run
 from penstock.schedule.actions import Action, RunBatch, StartWorker
 from penstock.schedule.events import Event, Output, WorkerLost
 from penstock.schedule.scheduler import Scheduler

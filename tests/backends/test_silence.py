@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock import DocumentBatch, Pipeline, ProcessingStage, StreamingExecutor
-from penstock.backends import streaming_run
+from penstock.executors import streaming_run
 from penstock.testing import ListSource, make_batch
 
 

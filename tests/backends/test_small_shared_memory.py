@@ -23,7 +23,7 @@ from penstock.text import JsonlWriter
 SCRIPT = """
 import sys
 from penstock import DocumentBatch, Pipeline, ProcessingStage, Resources
-from penstock.backends.streaming import StreamingExecutor
+from penstock.executors.streaming import StreamingExecutor
 from penstock.testing import ListSource, make_batch
 from penstock.text import JsonlWriter
 

@@ -13,7 +13,7 @@ import pytest
 from penstock import DocumentBatch, Pipeline, ProcessingStage, Resources, StreamingExecutor
 from penstock.backends.local.backend import LocalBackend
 from penstock.backends.local.fork_server import Loaded, fork_server
-from penstock.backends.local.messages import Line
+from penstock.backends.local.messages import MessageChannel
 from penstock.backends.local.spares import Spare, Spares
 from penstock.dedup import ExactDeduplicationWorkflow
 from penstock.schedule.actions import Action, StartWorker
@@ -85,8 +85,8 @@ def test_only_who_is_alive_and_new_to_a_pool_is_taken() -> None:
         process.start()
     dead.join()
     spares = Spares()
-    spares.add(Spare(dead, Line(ours), 1, frozenset({0}), 0.0))
-    spares.add(Spare(alive, Line(ours), 1, frozenset({0}), 0.0))
+    spares.add(Spare(dead, MessageChannel(ours), 1, frozenset({0}), 0.0))
+    spares.add(Spare(alive, MessageChannel(ours), 1, frozenset({0}), 0.0))
     assert spares.pids == [dead.pid, alive.pid]
     assert spares.take(0, 1) is None, "who is recycled does not come back"
     assert spares.take(1, 2) is None, "other limits"

@@ -19,7 +19,7 @@ from places import Each
 
 from penstock import DocumentBatch, InlineExecutor, Pipeline, StreamingExecutor
 from penstock.errors import Terminated
-from penstock.runtime.opening import OpenRun
+from penstock.executors.open_run import OpenRun
 from penstock.testing import ListSource, make_batch
 
 DEADLINE_S = 60.0
@@ -30,8 +30,8 @@ SCRIPT = """
 import os, time
 from pathlib import Path
 from penstock import DocumentBatch, Pipeline, ProcessingStage, Resources
-from penstock.backends.streaming import StreamingExecutor
-from penstock.runtime import stop_signals
+from penstock.executors.streaming import StreamingExecutor
+from penstock.executors import stop_signals
 from penstock.text import JsonlReader, JsonlWriter
 
 class Pass(ProcessingStage[DocumentBatch, DocumentBatch]):

@@ -20,7 +20,7 @@ from penstock.dedup import (
     TextDuplicatesRemovalWorkflow,
     UrlDeduplicationWorkflow,
 )
-from penstock.dedup.workplace import Workplace
+from penstock.dedup.work_folder import WorkFolder
 
 RESULT = ("deduplicated/*.jsonl", "*DuplicateIds/*", "Cut*/*", "*.jsonl", "*.json")
 
@@ -72,7 +72,7 @@ def test_whatever_files_of_a_workplace_are_missing_the_same_command_comes_to_the
     prepare(kind, tmp_path)
     make(kind, tmp_path, "whole").run(quiet())
     with monkeypatch.context() as patch:
-        patch.setattr(Workplace, "clear", lambda _: None)
+        patch.setattr(WorkFolder, "clear", lambda _: None)
         make(kind, tmp_path).run(quiet())
     ended = tmp_path / "out/_penstock" / ("removal" if kind == "removal" else "dedup")
     shutil.copytree(ended, tmp_path / "ended")

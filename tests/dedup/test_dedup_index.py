@@ -19,7 +19,7 @@ from penstock import StreamingExecutor
 from penstock.dedup import ExactDeduplicationWorkflow, FuzzyDeduplicationWorkflow
 from penstock.dedup.index import Index
 from penstock.dedup.places import INDEXED
-from penstock.dedup.workplace import digest_of
+from penstock.dedup.work_folder import digest_of
 from penstock.errors import InputError, PenstockError
 
 # Each crawl has pages of its own, pages of the one before it word for word, and pages of the first with an edit.

@@ -31,10 +31,10 @@ from penstock.dedup.places import FileTable
 from penstock.dedup.removal import is_among
 from penstock.dedup.removed import Removed, measured, read_removed, write_removed
 from penstock.dedup.shuffle import read_records, read_tables, write_records, write_tables
-from penstock.dedup.signing import BAND_RECORD, Banding, Seen
+from penstock.dedup.signing import BAND_RECORD, Banding, SeenTexts
 from penstock.dedup.texts import texts_of
 from penstock.dedup.verify import CompareCandidates
-from penstock.dedup.workplace import Workplace
+from penstock.dedup.work_folder import WorkFolder
 from penstock.errors import InputError, MissingColumnError, StageError
 from penstock.kernels.jaccard import Comparing
 from penstock.kernels.shingles import Shingling
@@ -351,16 +351,16 @@ def test_the_curve_is_the_share_of_pairs_that_share_a_band() -> None:
 
 
 def test_a_workplace_goes_on_with_the_plan_it_was_begun_with(tmp_path: Path) -> None:
-    place = Workplace(str(tmp_path), {"seed": 1})
+    place = WorkFolder(str(tmp_path), {"seed": 1})
     assert place.plan({"partitions": 4}) == {"partitions": 4}
-    assert Workplace(str(tmp_path), {"seed": 1}).plan({"partitions": 9}) == {"partitions": 4}
-    assert Workplace(str(tmp_path), {"seed": 2}).plan({"partitions": 9}) == {"partitions": 9}
+    assert WorkFolder(str(tmp_path), {"seed": 1}).plan({"partitions": 9}) == {"partitions": 4}
+    assert WorkFolder(str(tmp_path), {"seed": 2}).plan({"partitions": 9}) == {"partitions": 9}
     place.clear()
-    assert Workplace(str(tmp_path), {"seed": 1}).plan({"partitions": 9}) == {"partitions": 9}
+    assert WorkFolder(str(tmp_path), {"seed": 1}).plan({"partitions": 9}) == {"partitions": 9}
 
 
 def test_what_is_remembered_of_texts_is_bounded_by_bytes() -> None:
-    seen = Seen(bands=2, most_bytes=1000)
+    seen = SeenTexts(bands=2, most_bytes=1000)
     for number in range(40):
         key = (number, 0)
         assert list(seen.new_among([key])) == [key]

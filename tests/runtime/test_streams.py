@@ -17,7 +17,7 @@ from penstock import DocumentBatch, InlineExecutor, Pipeline, ProcessingStage, R
 from penstock.core.lineage import root_tasks
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
 from penstock.errors import StageError
-from penstock.runtime.worker import Worker
+from penstock.runtime.worker import ChainRunner
 from penstock.schedule.actions import Selection
 from penstock.testing import ListSource, make_batch, run_stage
 
@@ -54,7 +54,7 @@ def texts(tasks: list[Any]) -> list[str]:
 
 
 def run(steps: list[Any], *tasks: Task[Any], **settings: Any) -> list[Task[Any]]:
-    worker = Worker(steps, **settings)
+    worker = ChainRunner(steps, **settings)
     worker.start(NodeInfo("n"), WorkerMetadata("w"))
     return worker.run(root_tasks(tasks)).outputs
 
@@ -116,7 +116,7 @@ def test_what_was_worked_on_is_held_by_nobody_while_later_stages_work(
 
 
 def test_names_and_counts_are_those_of_a_list() -> None:
-    worker = Worker([Cut()])
+    worker = ChainRunner([Cut()])
     worker.start(NodeInfo("n"), WorkerMetadata("w"))
     outputs = worker.run(root_tasks([make_batch(["a", "b"]), make_batch(["c"])])).outputs
     assert [task.task_id for task in outputs] == ["0_0_0", "0_0_1", "0_1_0"]
@@ -141,7 +141,7 @@ def test_trouble_that_stays_names_the_stage_and_the_task() -> None:
 @pytest.mark.parametrize("step", [0, 1])
 def test_rows_are_counted_over_all_pieces_when_some_are_left_out(step: int) -> None:
     events: list[str] = []
-    worker = Worker([Cut(events), Note(events)])
+    worker = ChainRunner([Cut(events), Note(events)])
     batch = root_tasks([make_batch(["a", "b", "c", "d"])])
     assert texts(worker.run(batch, [Selection(step, without=(1, 2))]).outputs) == ["a", "d"]
     assert texts(worker.run(batch, [Selection(step, 1, 3)]).outputs) == ["b", "c"]
@@ -149,7 +149,7 @@ def test_rows_are_counted_over_all_pieces_when_some_are_left_out(step: int) -> N
 
 def test_trying_a_part_does_not_read_what_comes_after_it() -> None:
     events: list[str] = []
-    Worker([Cut(events), Note([])]).run(root_tasks([make_batch(["a", "b", "c", "d"])]), [Selection(1, 0, 2)])
+    ChainRunner([Cut(events), Note([])]).run(root_tasks([make_batch(["a", "b", "c", "d"])]), [Selection(1, 0, 2)])
     assert events == ["cut 0", "cut 1"]
 
 

@@ -11,7 +11,7 @@ from penstock.core.stage import Spec
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
 from penstock.errors import MissingColumnError, StageError
 from penstock.plan.fuse import fuse
-from penstock.runtime.worker import Worker
+from penstock.runtime.worker import ChainRunner
 from penstock.testing import make_batch, run_stage
 from penstock.text import RepeatedLinesFilter, ScoreFilter, WordCountFilter
 
@@ -55,7 +55,7 @@ class Returns(ProcessingStage[Task[Any], Task[Any]]):
         return self.make(task)
 
 
-def run(worker: Worker, *tasks: Task[Any]) -> list[Task[Any]]:
+def run(worker: ChainRunner, *tasks: Task[Any]) -> list[Task[Any]]:
     worker.start(NODE, WORKER)
     outputs = worker.run(root_tasks(tasks)).outputs
     worker.stop()
@@ -64,7 +64,7 @@ def run(worker: Worker, *tasks: Task[Any]) -> list[Task[Any]]:
 
 def test_the_life_of_a_worker() -> None:
     events: list[str] = []
-    run(Worker([Recording("a", events), Recording("b", events)]), make_batch(["x"]), make_batch(["y"]))
+    run(ChainRunner([Recording("a", events), Recording("b", events)]), make_batch(["x"]), make_batch(["y"]))
     assert events == [
         "a.setup_on_node", "b.setup_on_node", "a.setup", "b.setup",
         "a.process 0_0", "a.process 0_1", "b.process 0_0", "b.process 0_1",
@@ -74,7 +74,7 @@ def test_the_life_of_a_worker() -> None:
 
 def test_only_what_was_set_up_is_torn_down() -> None:
     events: list[str] = []
-    worker = Worker([Recording("a", events), Recording("b", events, failing="setup"), Recording("c", events)])
+    worker = ChainRunner([Recording("a", events), Recording("b", events, failing="setup"), Recording("c", events)])
     worker._steps[1].setup_on_node = lambda *_: None  # type: ignore[method-assign]
     with pytest.raises(StageError, match="stage 'b': setup failed: RuntimeError: broken"):
         worker.start(NODE, WORKER)
@@ -84,7 +84,7 @@ def test_only_what_was_set_up_is_torn_down() -> None:
 
 def test_trouble_in_one_teardown_does_not_keep_the_others_from_theirs() -> None:
     events: list[str] = []
-    worker = Worker([Recording("a", events), Recording("b", events, failing="teardown")])
+    worker = ChainRunner([Recording("a", events), Recording("b", events, failing="teardown")])
     worker.start(NODE, WORKER)
     with pytest.raises(StageError, match="stage 'b': teardown failed"):
         worker.stop()
@@ -94,7 +94,7 @@ def test_trouble_in_one_teardown_does_not_keep_the_others_from_theirs() -> None:
 def test_counters_say_what_each_stage_did() -> None:
     seconds = iter(range(100))
     drop_half = Returns(lambda task: DocumentBatch("d", task.data.slice(0, 2)))
-    worker = Worker([drop_half, Returns(lambda task: None).with_(name="drop")], clock=lambda: next(seconds))
+    worker = ChainRunner([drop_half, Returns(lambda task: None).with_(name="drop")], clock=lambda: next(seconds))
     batch = make_batch(["aaaa"] * 4)
     run(worker, batch, batch)
     first, second = worker.counters
@@ -115,7 +115,7 @@ def test_merged_filters_keep_counters_of_their_own() -> None:
     ]
     [pool] = fuse(filters)
     assert len(pool.steps) == 1
-    merged, apart = Worker(pool.steps), Worker(filters)
+    merged, apart = ChainRunner(pool.steps), ChainRunner(filters)
     [one], [other] = run(merged, batch), run(apart, batch)
     assert one.data.to_pylist() == other.data.to_pylist()
     expected = [("word_count", 4, 3, 1), ("repeated_lines", 3, 2, 1), ("short", 2, 1, 1)]
@@ -126,7 +126,7 @@ def test_merged_filters_keep_counters_of_their_own() -> None:
 
 def test_merged_filters_count_every_task_of_a_larger_batch() -> None:
     stage = ScoreFilter([WordCountFilter(min_words=2), RepeatedLinesFilter()]).with_(batch_size=2)
-    worker = Worker([stage])
+    worker = ChainRunner([stage])
     outputs = run(worker, make_batch(["a", "a b"]), make_batch(["a b", "a b c"]))
     assert [task.num_items for task in outputs] == [1, 2]
     assert [(c.items_in, c.items_out) for c in worker.counters] == [(4, 3), (3, 3)]
@@ -142,7 +142,7 @@ def test_a_stages_own_numbers_are_counted_and_travel_with_the_task() -> None:
                 return task
 
     seconds = iter(range(100))
-    worker = Worker([Metric()], clock=lambda: next(seconds))
+    worker = ChainRunner([Metric()], clock=lambda: next(seconds))
     outputs = run(worker, make_batch(["a", "b"]), make_batch(["c"]))
     assert worker.counters[0].metrics == {"links": 3, "thinking": 2}
     assert [task._stage_perf[0].custom_metrics["links"] for task in outputs] == [2, 1]
@@ -165,7 +165,7 @@ def test_a_stage_takes_no_more_tasks_at_once_than_it_asks_for() -> None:
             sizes.append(len(tasks))
             return tasks
 
-    worker = Worker([Batched()])
+    worker = ChainRunner([Batched()])
     assert len(run(worker, *(make_batch(["x"]) for _ in range(7)))) == 7
     assert sizes == [3, 3, 1]
 
@@ -185,7 +185,7 @@ def test_an_error_names_stage_task_and_file() -> None:
 
 
 def test_an_error_is_counted() -> None:
-    worker = Worker([Recording("a", [], failing="process")])
+    worker = ChainRunner([Recording("a", [], failing="process")])
     with pytest.raises(StageError):
         run(worker, make_batch(["x"]))
     assert worker.counters[0].errors == 1
@@ -244,4 +244,4 @@ def test_a_stage_may_refuse_a_task() -> None:
             return False
 
     with pytest.raises(StageError, match="validate_input refused task"):
-        run(Worker([Picky("p", [])]), make_batch(["x"]))
+        run(ChainRunner([Picky("p", [])]), make_batch(["x"]))

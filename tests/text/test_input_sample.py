@@ -10,18 +10,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.storage.listing import list_files
-from penstock.text.io.input_sample import Place, sample_jsonl, sample_parquet
+from penstock.text.io.input_sample import SampleSpot, sample_jsonl, sample_parquet
 
 
 def write_lines(path: Path, count: int, name: str = "") -> None:
     path.write_text("".join(f'{{"text": "{name}{number}"}}\n' for number in range(count)))
 
 
-def jsonl(folder: Path, documents: int, places: int) -> list[Place]:
+def jsonl(folder: Path, documents: int, places: int) -> list[SampleSpot]:
     return list(sample_jsonl(list_files(folder, [".jsonl"]).files, documents, places))
 
 
-def texts(places: list[Place]) -> list[bytes]:
+def texts(places: list[SampleSpot]) -> list[bytes]:
     return [line for place in places for line in place.lines]
 
 

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from penstock import DocumentBatch, FileGroupTask, InlineExecutor, Pipeline, StreamingExecutor
 from penstock.core.cluster import Cluster, Node
 from penstock.core.rejection import Rejection
+from penstock.executors.planning import plan_pipeline
 from penstock.plan.explain import explain
-from penstock.runtime.planning import plan_pipeline
 from penstock.testing import run_stage_with_rejections
 from penstock.text import JsonlReader, JsonlReaderStage, JsonlWriter, ScoreFilter, WordCountFilter
 from penstock.text.io.blocks import read_blocks, read_part

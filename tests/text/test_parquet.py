@@ -15,8 +15,8 @@ import pytest
 from penstock import DocumentBatch, FileGroupTask, InlineExecutor, Pipeline, ProcessingStage, processing_stage
 from penstock.core.task import EmptyTask
 from penstock.errors import InputError, MissingColumnError
+from penstock.executors.planning import plan_pipeline
 from penstock.runtime.machine import this_machine
-from penstock.runtime.planning import plan_pipeline
 from penstock.testing import run_stage
 from penstock.text import JsonlReader, JsonlWriter, ParquetReader, ParquetReaderStage, ParquetWriter
 

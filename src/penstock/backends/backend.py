@@ -10,8 +10,8 @@ from penstock.core.cluster import Cluster
 from penstock.core.task import Task
 from penstock.ledger.keeping import KeptLedger
 from penstock.plan.plan import Plan, Pool
-from penstock.runtime.books import Books
-from penstock.runtime.transport import Stored
+from penstock.runtime.run_record import RunRecord
+from penstock.runtime.transport import StoredTask
 from penstock.schedule.actions import Action
 from penstock.schedule.events import Event, Tick
 from penstock.schedule.scheduler import Scheduler
@@ -41,7 +41,7 @@ class RunBackend(Backend, Protocol):
         """The most memory all workers together were seen to use."""
         ...
 
-    def put(self, key: str, task: Task[Any]) -> Stored:
+    def put(self, key: str, task: Task[Any]) -> StoredTask:
         """Store a task that the run begins with."""
         ...
 
@@ -80,7 +80,7 @@ class Venue(Protocol):
         ...
 
     def backend(
-        self, plan: Plan, books: Books, *, max_attempts: int, spill_dir: str | None, ledger: KeptLedger | None
+        self, plan: Plan, books: RunRecord, *, max_attempts: int, spill_dir: str | None, ledger: KeptLedger | None
     ) -> RunBackend:
         """Make ready to run a plan."""
         ...

@@ -15,10 +15,10 @@ from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
 from penstock.ledger.collector import LedgerOrders
-from penstock.runtime.crumb import Crumb
 from penstock.runtime.limits import limit_gpu, limit_threads
 from penstock.runtime.node_preparation import prepare_node_once
-from penstock.runtime.worker import Worker
+from penstock.runtime.position_file import PositionFile
+from penstock.runtime.worker import ChainRunner
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ def set_up_chain(
     folder: Path,
     node: NodeInfo,
     gpus: str | None,
-    crumb: Crumb,
+    crumb: PositionFile,
     keep_failure: Callable[[ProcessingStage[Any, Any], Task[Any]], str],
-) -> Worker:
+) -> ChainRunner:
     """Load the stages, prepare the machine if nobody of this pool has, and set them up.
 
     ``folder`` is the run's own on this machine; ``crumb`` is where the worker notes its position, in case it dies.
@@ -55,7 +55,7 @@ def set_up_chain(
     steps: Sequence[ProcessingStage[Any, Any]] = cloudpickle.loads(chain)
     limit_threads(orders.threads)
     limit_gpu(orders.gpu_share)
-    worker = Worker(
+    worker = ChainRunner(
         steps,
         max_attempts=orders.max_attempts,
         on_step=crumb.leave,

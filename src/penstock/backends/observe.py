@@ -8,7 +8,7 @@ from typing import Any
 from penstock.core.snapshot import PoolSnapshot, RunSnapshot
 from penstock.plan.plan import Plan
 from penstock.schedule.scheduler import Scheduler
-from penstock.schedule.state import Pool, Status
+from penstock.schedule.state import PoolState, Status
 
 
 def snapshot(scheduler: Scheduler, plan: Plan, elapsed: float, now: float, failed: int) -> RunSnapshot:
@@ -59,7 +59,7 @@ def pool_records(scheduler: Scheduler, plan: Plan) -> list[dict[str, Any]]:
     ]
 
 
-def _pool(scheduler: Scheduler, pool: Pool, plan: Plan, remaining: float, now: float) -> PoolSnapshot:
+def _pool(scheduler: Scheduler, pool: PoolState, plan: Plan, remaining: float, now: float) -> PoolSnapshot:
     ready = sum(worker.status is Status.READY for worker in pool.workers.values())
     busy = sum(bool(worker.batches) and not worker.waits_for_credit for worker in pool.workers.values())
     rate = pool.rate(now) or 0.0
@@ -81,5 +81,5 @@ def _pool(scheduler: Scheduler, pool: Pool, plan: Plan, remaining: float, now: f
     )
 
 
-def _bound_by(pool: Pool) -> str:
+def _bound_by(pool: PoolState) -> str:
     return "GPUs" if pool.spec.need.requires_gpu else "CPUs"

@@ -8,8 +8,8 @@ from typing import Protocol
 
 from penstock.backends.reports import Done, Failed, Gives, Report, Wants
 from penstock.plan.plan import Plan
-from penstock.runtime.books import Books
-from penstock.runtime.transport import Stored
+from penstock.runtime.run_record import RunRecord
+from penstock.runtime.transport import StoredTask
 from penstock.schedule.actions import DeadLetter, RunBatch
 from penstock.schedule.events import BatchDone, BatchFailed, CreditWanted, Emitted, Event, Output
 from penstock.schedule.state import item_key
@@ -18,11 +18,11 @@ from penstock.schedule.state import item_key
 class Holdings(Protocol):
     """The tasks that are on their way, by the name the scheduler knows them by."""
 
-    def add(self, key: str, stored: Stored, made_from: Sequence[str]) -> bool:
+    def add(self, key: str, stored: StoredTask, made_from: Sequence[str]) -> bool:
         """Take a task in; return True if it was there before and got lost."""
         ...
 
-    def stored(self, key: str) -> Stored:
+    def stored(self, key: str) -> StoredTask:
         """Return where a task lies."""
         ...
 
@@ -49,7 +49,7 @@ class Reporter(Protocol):
 class Reception:
     """Takes in what the workers of one run report."""
 
-    def __init__(self, plan: Plan, books: Books, holdings: Holdings) -> None:
+    def __init__(self, plan: Plan, books: RunRecord, holdings: Holdings) -> None:
         self._plan = plan
         self._books = books
         self._holdings = holdings
@@ -91,12 +91,12 @@ class Reception:
             inputs = [self._holdings.stored(key) for key in letter.items]
             self._books.give_up(letter.pool, inputs, letter.error)
 
-    def _give(self, worker: Reporter, batch: int, outputs: Sequence[Stored]) -> list[Event]:
+    def _give(self, worker: Reporter, batch: int, outputs: Sequence[StoredTask]) -> list[Event]:
         """Note what a worker stored; of what a checkpoint has already, nothing goes on."""
         is_source = worker.pool == 0 and not self._books.given_sources
         last = worker.pool + 1 == len(self._plan.pools)
         made_from = worker.orders[batch].items
-        entered: list[Stored] = []
+        entered: list[StoredTask] = []
         entries: list[Output] = []
         self._rows_given[worker.id, batch] += sum(stored.rows for stored in outputs)
         for stored in outputs:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from penstock.core.counters import StageCounters
 from penstock.core.rejection import Rejection
-from penstock.runtime.transport import Stored
+from penstock.runtime.transport import StoredTask
 
 
 class Wants(NamedTuple):
@@ -20,14 +20,14 @@ class Gives(NamedTuple):
     """Outputs that are stored now."""
 
     batch: int
-    outputs: tuple[Stored, ...]
+    outputs: tuple[StoredTask, ...]
 
 
 class Done(NamedTuple):
     """A batch is finished; these are its last outputs."""
 
     batch: int
-    outputs: tuple[Stored, ...]
+    outputs: tuple[StoredTask, ...]
     seconds: float
     resident_bytes: int
     counters: list[StageCounters]

@@ -154,7 +154,7 @@ def fuzzy(
     """
     expect_workers("kernels")
     from penstock.dedup import FuzzyDeduplicationWorkflow
-    from penstock.dedup.workplace import INSIDE_OUTPUT
+    from penstock.dedup.work_folder import INSIDE_OUTPUT
 
     settings = _settings(options)
     settings["cache_path"] = settings["cache_path"] or f"{options['output_path'].rstrip('/')}/{INSIDE_OUTPUT}"

@@ -25,10 +25,10 @@ def command(
       penstock plan english-web input_path=crawl/ output_path=clean/
       penstock plan video.yaml --cpus 64 --gpus 8 --gpu-memory-gb 80
     """
+    from penstock.executors.planning import plan_pipeline
     from penstock.plan.explain import explain
     from penstock.recipe.recipe import load_recipe
     from penstock.runtime.machine import this_machine
-    from penstock.runtime.planning import plan_pipeline
 
     loaded = load_recipe(recipe, overrides)
     echo(explain(plan_pipeline(loaded.pipeline, this_machine(cpus, gpus, gpu_memory_gb))))

@@ -34,7 +34,7 @@ def command(file: Path, trust: bool, owner: str | None, show: bool) -> None:
     from penstock.runtime.reproduction import load_failure
     from penstock.runtime.selection import rows_of
     from penstock.runtime.transport import dump_task
-    from penstock.runtime.worker import Worker
+    from penstock.runtime.worker import ChainRunner
 
     try:
         steps, tasks = load_failure(file, trusted=trust, owner=owner)
@@ -45,7 +45,7 @@ def command(file: Path, trust: bool, owner: str | None, show: bool) -> None:
             echo(f"input: {task.excerpt(row)}")
     if show:
         return
-    worker = Worker(steps)
+    worker = ChainRunner(steps)
     try:
         worker.start(NodeInfo("this machine"), WorkerMetadata("reproduce"))
         outputs = worker.run(tasks).outputs

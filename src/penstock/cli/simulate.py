@@ -127,8 +127,8 @@ def _from_run(path: str) -> tuple[list[PoolModel], int]:
 def _from_recipe(recipe: str, overrides: Sequence[str], cluster: Cluster) -> tuple[list[PoolModel], int | None]:
     """Plan a recipe for the cluster; how long its pools take is for the user to say."""
     from penstock.backends.simulated.forecast import PoolModel
+    from penstock.executors.planning import plan_pipeline
     from penstock.recipe.recipe import load_recipe
-    from penstock.runtime.planning import plan_pipeline
 
     plan = plan_pipeline(load_recipe(recipe, overrides).pipeline, cluster)
     tasks = sum(source.tasks for source in plan.sources)

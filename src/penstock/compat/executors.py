@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.backends.streaming import StreamingExecutor
+from penstock.executors.streaming import StreamingExecutor
 
 # Settings that say how another engine is to do what is done by itself here.
 _NOT_NEEDED = {

@@ -28,7 +28,7 @@ class Alignment(NamedTuple):
     is_certain: bool = True
 
 
-class Batch(Protocol):
+class RowsLike(Protocol):
     """What has to be known of a batch to compare its rows with another's."""
 
     @property
@@ -45,7 +45,7 @@ class Batch(Protocol):
         """Return all columns."""
 
 
-def align(parent: Batch, child: Batch) -> Alignment | None:
+def align(parent: RowsLike, child: RowsLike) -> Alignment | None:
     """Return which rows of the parent the child's are, or None if that cannot be told."""
     import numpy as np
 
@@ -68,7 +68,7 @@ def align(parent: Batch, child: Batch) -> Alignment | None:
     return best[1]
 
 
-def _comparable(parent: Batch, child: Batch) -> Iterator[tuple[pa.ChunkedArray, pa.ChunkedArray]]:
+def _comparable(parent: RowsLike, child: RowsLike) -> Iterator[tuple[pa.ChunkedArray, pa.ChunkedArray]]:
     """Yield the columns that both have, in the same type."""
     import pyarrow as pa
 
@@ -88,7 +88,7 @@ def _comparable(parent: Batch, child: Batch) -> Iterator[tuple[pa.ChunkedArray, 
 
 
 def _candidates(
-    parent: Batch, child: Batch, columns: list[tuple[pa.ChunkedArray, pa.ChunkedArray]]
+    parent: RowsLike, child: RowsLike, columns: list[tuple[pa.ChunkedArray, pa.ChunkedArray]]
 ) -> Iterator[Alignment]:
     import numpy as np
 
@@ -107,7 +107,7 @@ def _candidates(
             yield found_in_order
 
 
-def _labels(child: Batch, count: int) -> Rows | None:
+def _labels(child: RowsLike, count: int) -> Rows | None:
     """Return the labels of a pandas index, if they can be positions in the frame the stage was given."""
     import numpy as np
 

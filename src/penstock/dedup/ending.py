@@ -11,7 +11,7 @@ from penstock.core.pipeline import Pipeline
 from penstock.core.workflow import WorkflowRunResult
 from penstock.dedup.inputs import Input, Stage, writer
 from penstock.dedup.ownership import DEDUPLICATED
-from penstock.dedup.workplace import Workplace
+from penstock.dedup.work_folder import WorkFolder
 
 
 def write_what_stays(
@@ -30,7 +30,7 @@ def run_to_end(
     name: str,
     stages: Sequence[Stage],
     executor: Executor | None,
-    place: Workplace,
+    place: WorkFolder,
     started: float,
     numbers: Callable[[], dict[str, Any]],
     when_all_is_well: Callable[[], None] | None = None,

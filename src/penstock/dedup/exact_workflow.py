@@ -16,15 +16,15 @@ from penstock.core.task import Task
 from penstock.core.workflow import WorkflowBase, WorkflowRunResult
 from penstock.dedup.ending import run_to_end, write_what_stays
 from penstock.dedup.exact import EXACT_RECORD, FindExactDuplicates, HashTexts
-from penstock.dedup.extent import Extent
 from penstock.dedup.index import EXACT, INDEXED_FILES, AddToIndex, Index
+from penstock.dedup.input_survey import InputSurvey
 from penstock.dedup.inputs import Input
 from penstock.dedup.keep import parse_keep
 from penstock.dedup.outcome import Conclude
 from penstock.dedup.ownership import TABLES, id_generator, take_output
 from penstock.dedup.phases import EachFile, Phase
 from penstock.dedup.removal import RemoveDocuments
-from penstock.dedup.workplace import INSIDE_OUTPUT, Workplace, memory_and_workers
+from penstock.dedup.work_folder import INSIDE_OUTPUT, WorkFolder, memory_and_workers
 from penstock.errors import InputError
 from penstock.kernels.text_hash import TEXT_HASH
 from penstock.storage.reach import Reach
@@ -122,7 +122,7 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         table = replace(extent.table, indexed=index.file_names if index else ())
         known = [part.name for part in index.generations] if index else None
         duplicates = f"{self.output_path}/{TABLES[self.kind]}"
-        place = Workplace(
+        place = WorkFolder(
             self.cache_path,
             {"files": extent.files, "index": known, **self._parameters()},
             reach,
@@ -172,12 +172,12 @@ class ExactDeduplicationWorkflow(WorkflowBase):
                 (lambda: index.publish(generation, table, place.folder)) if index is not None else None,
             )
 
-    def _index(self, extent: Extent) -> tuple[Index | None, str]:
+    def _index(self, extent: InputSurvey) -> tuple[Index | None, str]:
         """Return what is known from earlier runs, without this one, and the name of what this one adds."""
         settings = {"kind": self.kind, "text_hash": TEXT_HASH, "normalize_text": self.normalize_text}
         return Index.for_run(self.index_path, settings, extent)
 
-    def _partitions(self, extent: Extent, place: Workplace) -> int:
+    def _partitions(self, extent: InputSurvey, place: WorkFolder) -> int:
         """Return into how many partitions hashes are cut: what the user chose if it fits, or what fits; and say so."""
         budget, workers = memory_and_workers(self.memory_budget)
         records, per_worker = extent.documents * EXACT_RECORD.itemsize, max(1, budget // (2 * workers))

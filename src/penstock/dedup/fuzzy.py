@@ -19,8 +19,8 @@ from penstock.dedup.ending import run_to_end, write_what_stays
 from penstock.dedup.estimate import CompareSignatures, GatherSignatures
 from penstock.dedup.evidence import HELD_BYTES
 from penstock.dedup.exact import FindExactDuplicates
-from penstock.dedup.extent import Extent
 from penstock.dedup.index import BANDS, EXACT, INDEXED_FILES, SIGNATURES, AddToIndex, Index
+from penstock.dedup.input_survey import InputSurvey
 from penstock.dedup.inputs import Input
 from penstock.dedup.keep import parse_keep
 from penstock.dedup.outcome import Conclude, ListTwins
@@ -30,7 +30,7 @@ from penstock.dedup.places import FileTable
 from penstock.dedup.removal import RemoveDocuments
 from penstock.dedup.signing import REMEMBERED_BYTES, Banding, SignTexts, round_name
 from penstock.dedup.verify import CompareCandidates, GatherTexts
-from penstock.dedup.workplace import Workplace, memory_and_workers
+from penstock.dedup.work_folder import WorkFolder, memory_and_workers
 from penstock.kernels.minhash import is_warm
 from penstock.kernels.shingles import Shingling
 from penstock.kernels.signing import choose_device
@@ -145,7 +145,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
         extent = source.look(self.output_path, self.text_field, others=[self.cache_path, self.index_path])
         index, generation = self._index(extent)
         known = [part.name for part in index.generations] if index else None
-        place = Workplace(
+        place = WorkFolder(
             self.cache_path,
             {"files": extent.files, "index": known, **self._parameters()},
             reach,
@@ -174,7 +174,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
                 (lambda: index.publish(generation, table, place.folder)) if index is not None else None,
             )
 
-    def _index(self, extent: Extent) -> tuple[Index | None, str]:
+    def _index(self, extent: InputSurvey) -> tuple[Index | None, str]:
         """Return what is known from earlier runs, without this one, and the name of what this one adds."""
         settings = {
             "kind": "fuzzy",
@@ -188,7 +188,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
         }
         return Index.for_run(self.index_path, settings, extent)
 
-    def _arithmetic(self, extent: Extent, place: Workplace, index: Index | None) -> Arithmetic:
+    def _arithmetic(self, extent: InputSurvey, place: WorkFolder, index: Index | None) -> Arithmetic:
         """Choose what the user did not: bands at a time and partitions, as they fit, or as an earlier run chose."""
         budget, workers = memory_and_workers(self.memory_budget)
         arithmetic = Arithmetic(

@@ -19,12 +19,12 @@ from penstock.core.stage import ProcessingStage
 from penstock.dedup.arrays import load_array, save_array
 from penstock.dedup.candidates import without
 from penstock.dedup.exact import EXACT_RECORD, partition_of
-from penstock.dedup.extent import Extent
+from penstock.dedup.input_survey import InputSurvey
 from penstock.dedup.phases import LISTING, exists, listed
 from penstock.dedup.places import INDEXED, FileTable
 from penstock.dedup.shuffle import Records, read_span, write_records
 from penstock.dedup.signing import BAND_RECORD
-from penstock.dedup.workplace import digest_of
+from penstock.dedup.work_folder import digest_of
 from penstock.errors import InputError
 from penstock.storage.atomic import atomic_write
 from penstock.storage.filesystem import open_stored
@@ -71,7 +71,7 @@ class Index:
         return cls(path, settings, tuple(_generation(entry) for entry in contents["generations"]))
 
     @classmethod
-    def for_run(cls, path: str | None, settings: dict[str, Any], extent: Extent) -> tuple[Index | None, str]:
+    def for_run(cls, path: str | None, settings: dict[str, Any], extent: InputSurvey) -> tuple[Index | None, str]:
         """Return what is known from earlier runs, without this one, and the name of what this one adds."""
         name = digest_of({"files": extent.files, **settings})
         if path is None:

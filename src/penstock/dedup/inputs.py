@@ -11,10 +11,10 @@ from penstock.core.composite import expand
 from penstock.core.files import FileGroupTask
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
-from penstock.dedup.extent import Extent, look_at
+from penstock.dedup.input_survey import InputSurvey, look_at
 from penstock.dedup.ownership import DEDUPLICATED, TABLES
 from penstock.dedup.phases import Again, AgainAtOnce
-from penstock.dedup.workplace import memory_and_workers
+from penstock.dedup.work_folder import memory_and_workers
 from penstock.errors import InputError
 from penstock.storage.same_place import first_inside, is_inside, overlap, resolved
 from penstock.text.io.jsonl import JsonlReader, JsonlWriter
@@ -102,7 +102,7 @@ class Input:
 
     def look(
         self, output_path: str, text_field: str, parameter: str = "text_field", others: Sequence[str | None] = ()
-    ) -> Extent:
+    ) -> InputSurvey:
         """Look at what there is to read; ``parameter`` is what the user names the column of texts by.
 
         ``others`` are further folders that are written into, such as a cache or an index.

@@ -24,7 +24,7 @@ from penstock.dedup.lines import CutPassages, FindCommonPassages, HashPassages
 from penstock.dedup.ownership import TABLES, take_output
 from penstock.dedup.passages import SEPARATORS
 from penstock.dedup.phases import Phase
-from penstock.dedup.workplace import INSIDE_OUTPUT, Workplace, memory_and_workers
+from penstock.dedup.work_folder import INSIDE_OUTPUT, WorkFolder, memory_and_workers
 from penstock.storage.filesystem import filesystem_of, remove_folder
 from penstock.storage.reach import Reach
 
@@ -95,7 +95,7 @@ class LineDeduplicationWorkflow(WorkflowBase):
         source = self.input.or_tasks(initial_tasks, type(self).__name__)
         extent = source.look(self.output_path, self.text_field, others=[self.cache_path])
         receipts = f"{self.output_path}/{TABLES[self.unit]}"
-        place = Workplace(
+        place = WorkFolder(
             self.cache_path,
             {"files": extent.files, **self._parameters()},
             reach,

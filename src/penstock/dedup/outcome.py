@@ -13,7 +13,7 @@ from penstock.dedup.phases import LISTING, AllInOne, files_of, listed
 from penstock.dedup.places import FileTable
 from penstock.dedup.removal import similarities_beside
 from penstock.dedup.removed import Removed, joined, read_removed, rows_of, write_table_of_removed
-from penstock.dedup.workplace import OUTCOME
+from penstock.dedup.work_folder import OUTCOME
 from penstock.errors import PenstockError
 from penstock.storage.atomic import atomic_write
 

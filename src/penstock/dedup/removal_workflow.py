@@ -18,7 +18,7 @@ from penstock.dedup.inputs import Input, writer
 from penstock.dedup.places import ID_FIELD, FileTable
 from penstock.dedup.removal import RemoveByColumn, RemoveDocuments
 from penstock.dedup.removed import KEPT_FIELD
-from penstock.dedup.workplace import Workplace
+from penstock.dedup.work_folder import WorkFolder
 from penstock.errors import InputError
 from penstock.storage.filesystem import open_stored
 from penstock.storage.formats import PARQUET
@@ -87,7 +87,7 @@ class TextDuplicatesRemovalWorkflow(WorkflowBase):
         """Read, remove, write."""
         started = time.monotonic()
         reach = Reach([self.output_path], self.output_kwargs.get("storage_options"))
-        place = Workplace(f"{self.output_path}/_penstock/removal", {"ids": self.ids_to_remove_path}, reach)
+        place = WorkFolder(f"{self.output_path}/_penstock/removal", {"ids": self.ids_to_remove_path}, reach)
         first_tasks = initial_tasks[: self.input_task_limit] if initial_tasks is not None else None
         source = self.input.or_tasks(first_tasks, type(self).__name__)
         source.keep_apart(self.output_path)

@@ -112,7 +112,7 @@ class SignTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
         self._signer = Signer(
             self.shingling, self.banding.num_hashes, self.banding.seed, self.banding.bits, self.device
         )
-        self._seen = Seen(self.banding.num_bands, self.remembered_bytes)
+        self._seen = SeenTexts(self.banding.num_bands, self.remembered_bytes)
 
     def inputs(self) -> Spec:
         """Return the text column."""
@@ -189,7 +189,7 @@ class SignTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
         write_records(path, records, partition_of(records["hash"], self.partitions), self.partitions)
 
 
-class Seen:
+class SeenTexts:
     """The bands of texts a worker has met, forgotten all at once when there are too many."""
 
     def __init__(self, bands: int, most_bytes: int) -> None:

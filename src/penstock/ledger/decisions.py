@@ -25,13 +25,13 @@ from penstock.ledger.fragment import (
 )
 
 if TYPE_CHECKING:
-    from penstock.ledger.reading import Piece
+    from penstock.ledger.reading import LedgerPart
 
 Flags = npt.NDArray[np.bool_]
 KEPT = -1
 
 
-class Place(NamedTuple):
+class LedgerPosition(NamedTuple):
     """Where a document stands in a ledger."""
 
     block: str
@@ -57,7 +57,7 @@ class Decisions:
     # Bytes of text; 0 where nobody looked.
     sizes: npt.NDArray[np.int64]
     # Where the documents of each piece stand here.
-    places: list[tuple[Piece, npt.NDArray[np.int64]]]
+    places: list[tuple[LedgerPart, npt.NDArray[np.int64]]]
 
     def __len__(self) -> int:
         """How many documents."""
@@ -85,7 +85,7 @@ class Decisions:
             found[places[known]] = ids.filter(ids.is_valid()).to_pylist()
         return pa.array(found, pa.string())
 
-    def locate(self, document: int) -> tuple[Piece, int]:
+    def locate(self, document: int) -> tuple[LedgerPart, int]:
         """Return the piece that speaks of a document first, and where in it."""
         for piece, places in self.places:
             [found] = np.nonzero(places == document)
@@ -99,7 +99,7 @@ class Decisions:
         return by_block[self.block] & (self.dropped == KEPT) if len(self) else np.zeros(0, bool)
 
 
-def assemble(pieces: Sequence[Piece], labels: Sequence[str]) -> Decisions:
+def assemble(pieces: Sequence[LedgerPart], labels: Sequence[str]) -> Decisions:
     """Put together what pieces say, a later pool's word about a document beside an earlier one's."""
     tables = [piece.read_facts() for piece in pieces]
     blocks: dict[str, int] = {}
@@ -143,7 +143,7 @@ def assemble(pieces: Sequence[Piece], labels: Sequence[str]) -> Decisions:
     return made
 
 
-def _fill(made: Decisions, piece: Piece, table: pa.Table, where: npt.NDArray[np.int64]) -> None:
+def _fill(made: Decisions, piece: LedgerPart, table: pa.Table, where: npt.NDArray[np.int64]) -> None:
     for number, label in enumerate(piece.rules):
         word, bit = divmod(number, RULES_PER_WORD)
         for name, flags in ((ASKED, made.asked[label]), (FAILED, made.fails[label])):

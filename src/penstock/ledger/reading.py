@@ -23,7 +23,7 @@ from penstock.storage.run_folder import FOLDER_NAME as RUN_FOLDER
 _PIECE_BYTES = 1 << 24
 
 
-class Piece(ABC):
+class LedgerPart(ABC):
     """A part of a ledger."""
 
     names: list[str]
@@ -50,7 +50,7 @@ class Piece(ABC):
         return self.read([name for name in self.names if not name.startswith(SCORE) and name != ID])
 
 
-class StoredPiece(Piece):
+class StoredLedgerPart(LedgerPart):
     """A Parquet file."""
 
     def __init__(self, path: str) -> None:
@@ -73,7 +73,7 @@ class StoredPiece(Piece):
         return self._file.read()
 
 
-class NotedPiece(Piece):
+class RecordLedgerPart(LedgerPart):
     """Notes of blocks that are alike."""
 
     def __init__(
@@ -104,7 +104,7 @@ class NotedPiece(Piece):
 
 
 @lru_cache(maxsize=2)
-def _fragments_of(piece: NotedPiece) -> list[Fragment]:
+def _fragments_of(piece: RecordLedgerPart) -> list[Fragment]:
     """Read a piece; who asks for a column of it soon asks for another."""
     return piece.fragments()
 
@@ -118,15 +118,15 @@ class Ledger:
     rules: Rules
 
     @cached_property
-    def pieces(self) -> list[Piece]:
+    def pieces(self) -> list[LedgerPart]:
         """Return every part, in the order in which documents went through the pools."""
         filesystem, name = filesystem_of(self.folder)
         paths = sorted(path for path in filesystem.ls(name, detail=False) if path.endswith(PARQUET))
-        pieces: list[Piece] = [StoredPiece(filesystem.unstrip_protocol(path)) for path in paths]
+        pieces: list[LedgerPart] = [StoredLedgerPart(filesystem.unstrip_protocol(path)) for path in paths]
         notes, parameters, _ = find_notes(self.folder)
         for group in grouped(notes, _PIECE_BYTES):
             for noted in alike(map(read_summary, group)):
-                pieces.append(NotedPiece(noted, self.rules.labels_of(noted[0].about["pool"]), parameters))
+                pieces.append(RecordLedgerPart(noted, self.rules.labels_of(noted[0].about["pool"]), parameters))
         return sorted(pieces, key=lambda piece: piece.pool)
 
     def row_in_file(self, block: str, row: int) -> int:

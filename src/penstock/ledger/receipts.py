@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 
 from penstock.core.files import PLACE_BITS
 from penstock.errors import InputError
-from penstock.ledger.decisions import Decisions, Place, assemble
+from penstock.ledger.decisions import Decisions, LedgerPosition, assemble
 from penstock.ledger.fragment import BLOCK, ID, ROW
-from penstock.ledger.reading import Ledger, Piece
+from penstock.ledger.reading import Ledger, LedgerPart
 from penstock.ledger.repeated import only_looked_at
 from penstock.ledger.texts import is_called, rows_before
 from penstock.ledger.thresholds import shown_parameters
@@ -28,7 +28,7 @@ _COMPARED_IDS = 200_000
 
 
 @dataclass(frozen=True)
-class Line:
+class ReceiptLine:
     """What one stage had to say."""
 
     stage: str
@@ -51,17 +51,17 @@ class Receipt:
     kept: bool
     dropped_by: str | None
     written_to: list[str]
-    lines: list[Line]
+    lines: list[ReceiptLine]
     # Sentences on what cannot be known or was out of the ordinary.
     remarks: list[str]
-    place: Place
+    place: LedgerPosition
     # Of a duplicate the document that stays for it.
     duplicate_of: Twin | None = None
     # What the row is counted in: "row" or "byte".
     unit: str = "row"
 
 
-def find_document(ledger: Ledger, wanted: str) -> list[Place]:
+def find_document(ledger: Ledger, wanted: str) -> list[LedgerPosition]:
     """Return the documents with an id, or the one at ``file:row``; an error with near matches if there is none."""
     places = list(dict.fromkeys([*_by_id(ledger, wanted), *_by_row(ledger, wanted)]))
     if not places:
@@ -70,7 +70,7 @@ def find_document(ledger: Ledger, wanted: str) -> list[Place]:
     return [place for place in places if place.block not in looked_at]
 
 
-def receipt_of(ledger: Ledger, place: Place) -> Receipt:
+def receipt_of(ledger: Ledger, place: LedgerPosition) -> Receipt:
     """Put together what is known of a document."""
     decisions = assemble([piece for piece in ledger.pieces if place.block in piece.blocks], ledger.rules.labels)
     number = decisions.blocks.index(place.block)
@@ -103,7 +103,7 @@ def receipt_of(ledger: Ledger, place: Place) -> Receipt:
     )
 
 
-def _whereabouts(ledger: Ledger, about: dict[str, Any], place: Place) -> tuple[list[str], int, str]:
+def _whereabouts(ledger: Ledger, about: dict[str, Any], place: LedgerPosition) -> tuple[list[str], int, str]:
     """Return the file a document is from (or those read together), where in it, and what that is counted in."""
     files = list(about.get("files", []))
     read_by = about.get("read", {}).get("by")
@@ -121,7 +121,7 @@ def _resolved(ledger: Ledger, files: list[str]) -> list[str]:
 
 def _lines(
     ledger: Ledger, decisions: Decisions, at: int, dropped_by: str | None, failed_at: str | None, about: dict[str, Any]
-) -> Iterator[Line]:
+) -> Iterator[ReceiptLine]:
     recorded = {label: parameters for piece in ledger.pieces for label, parameters in piece.rules.items()}
     labels = ledger.rules.labels
     end = dropped_by or about.get("remade_by")
@@ -131,12 +131,12 @@ def _lines(
         is_over = end is not None and number > labels.index(end)
         rules = [rule for rule in decisions.rules if rule == label or rule.startswith(f"{label}/")]
         if label == failed_at:
-            yield Line(label, None, {}, "failed")
+            yield ReceiptLine(label, None, {}, "failed")
         elif not rules or (label == dropped_by and not any(decisions.fails[rule][at] for rule in rules)):
             if label == dropped_by:
-                yield Line(label, None, {}, "dropped")
+                yield ReceiptLine(label, None, {}, "dropped")
             elif not is_over:
-                yield Line(label, None, {}, "read" if label == read_by else "passed")
+                yield ReceiptLine(label, None, {}, "read" if label == read_by else "passed")
         for rule in rules:
             score = float(decisions.scores(rule)[at])
             threshold = shown_parameters(ledger.rules[label], recorded.get(rule, {}))
@@ -146,7 +146,7 @@ def _lines(
                 verdict = "kept" if not is_over else "would keep"
             else:
                 verdict = "dropped" if label == dropped_by else "would drop"
-            yield Line(rule, None if np.isnan(score) else score, threshold, verdict)
+            yield ReceiptLine(rule, None if np.isnan(score) else score, threshold, verdict)
 
 
 def _remarks(
@@ -170,16 +170,16 @@ def _remarks(
 # -- finding ---------------------------------------------------------------------------------------------------
 
 
-def _by_id(ledger: Ledger, wanted: str) -> Iterator[Place]:
+def _by_id(ledger: Ledger, wanted: str) -> Iterator[LedgerPosition]:
     for piece in ledger.pieces:
         ids = piece.read([ID])[ID]
         hits = np.flatnonzero(pc.fill_null(pc.equal(ids, wanted), False).to_numpy())
         if len(hits):
             where = piece.read([BLOCK, ROW]).take(pa.array(hits))
-            yield from map(Place, where[BLOCK].to_pylist(), where[ROW].to_pylist())
+            yield from map(LedgerPosition, where[BLOCK].to_pylist(), where[ROW].to_pylist())
 
 
-def _by_row(ledger: Ledger, wanted: str) -> Iterator[Place]:
+def _by_row(ledger: Ledger, wanted: str) -> Iterator[LedgerPosition]:
     """Find ``crawl/a.jsonl:17``: the file may be named by the end of its path."""
     file, _, number = wanted.rpartition(":")
     if not file or not number.isdecimal():
@@ -195,7 +195,7 @@ def _by_row(ledger: Ledger, wanted: str) -> Iterator[Place]:
                 row = int(number) - ledger.row_in_file(name, 0) + before
                 hit = pc.and_(pc.equal(table[BLOCK], name), pc.equal(table[ROW], row))
                 if row >= 0 and pc.any(hit).as_py():
-                    yield Place(name, row)
+                    yield LedgerPosition(name, row)
 
 
 def _is_from(about: dict[str, Any], file: str) -> bool:
@@ -220,6 +220,6 @@ def _not_found(ledger: Ledger, wanted: str) -> str:
     return " ".join(lines)
 
 
-def _some_ids(pieces: list[Piece]) -> Iterator[str]:
+def _some_ids(pieces: list[LedgerPart]) -> Iterator[str]:
     for piece in pieces:
         yield from piece.read([ID])[ID].drop_null().slice(0, _COMPARED_IDS).to_pylist()

@@ -12,16 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.errors import InputError, suggestion
-from penstock.ledger.decisions import KEPT, Decisions, Flags, Place
+from penstock.ledger.decisions import KEPT, Decisions, Flags, LedgerPosition
 from penstock.ledger.fragment import ID
-from penstock.ledger.reading import Ledger, Piece
+from penstock.ledger.reading import Ledger, LedgerPart
 
 
 @dataclass(frozen=True)
 class Sample:
     """One document that was drawn."""
 
-    place: Place
+    place: LedgerPosition
     id: str | None
     score: float | None
     files: list[str]
@@ -33,12 +33,12 @@ class Drawn(NamedTuple):
 
     distance: float
     chance: int
-    place: Place
+    place: LedgerPosition
     score: float | None
     files: list[str]
     bytes: int
     # Where its id is to be found, if it comes to that.
-    piece: Piece
+    piece: LedgerPart
     position: int
 
 
@@ -97,7 +97,7 @@ def draw(
     for at, key, gap in zip(candidates[order].tolist(), chance[order].tolist(), far[order].tolist(), strict=True):
         about = decisions.about[decisions.block[at]]
         score = float(scores[at]) if scores is not None and not np.isnan(scores[at]) else None
-        place = Place(decisions.blocks[decisions.block[at]], int(decisions.row[at]))
+        place = LedgerPosition(decisions.blocks[decisions.block[at]], int(decisions.row[at]))
         piece, position = decisions.locate(at)
         drawn.append(Drawn(gap, key, place, score, about.get("files", []), int(decisions.sizes[at]), piece, position))
     return drawn

@@ -11,7 +11,7 @@ import numpy as np
 from penstock.core.documents import DocumentBatch
 from penstock.core.files import FileGroupTask
 from penstock.errors import PenstockError
-from penstock.ledger.decisions import Place
+from penstock.ledger.decisions import LedgerPosition
 from penstock.ledger.reading import Ledger
 from penstock.ledger.rules import Rules
 from penstock.ledger.thresholds import load_decider
@@ -72,7 +72,7 @@ def _batches(rules: Rules, read: dict[str, Any]) -> Iterator[DocumentBatch]:
     yield from (piece for piece in pieces if isinstance(piece, DocumentBatch))
 
 
-def read_texts(ledger: Ledger, places: Sequence[Place]) -> list[str]:
+def read_texts(ledger: Ledger, places: Sequence[LedgerPosition]) -> list[str]:
     """Return the texts of some documents, in order; each source is read once, and what is gone is said in its place."""
     about = {name: info for piece in reversed(ledger.pieces) for name, info in piece.blocks.items() if "files" in info}
     rows: dict[str, list[int]] = {}

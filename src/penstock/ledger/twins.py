@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from penstock.core.files import PLACE_BITS
 from penstock.core.paths import shown
-from penstock.ledger.decisions import Place
+from penstock.ledger.decisions import LedgerPosition
 from penstock.ledger.fragment import BLOCK, ID, ROW
 from penstock.ledger.reading import Ledger
 from penstock.storage.filesystem import filesystem_of
@@ -42,7 +42,7 @@ class Twin:
         return f"{name}, similarity {'about ' * self.estimated}{self.similarity:.4g}"
 
 
-def find_twin(ledger: Ledger, stage: str, about: dict[str, Any], place: Place) -> Twin | None:
+def find_twin(ledger: Ledger, stage: str, about: dict[str, Any], place: LedgerPosition) -> Twin | None:
     """Return for whom a stage dropped a document; None if it was for another reason, or the table is gone."""
     table = ledger.rules[stage].parameters.get(TABLE) if stage in ledger.rules else None
     names = about.get("read", {}).get("metadata", {}).get("source_names")

@@ -14,13 +14,13 @@ import numpy.typing as npt
 
 from penstock.core.files import SizedFile
 from penstock.errors import PlanError, StageError
+from penstock.executors.inline import InlineExecutor
 from penstock.ledger.decisions import Decisions, assemble
 from penstock.ledger.reading import find_ledger
 from penstock.ledger.yields import Share, clustered_share
 from penstock.recipe.recipe import load_recipe
-from penstock.runtime.inline import InlineExecutor
 from penstock.runtime.machine import this_machine
-from penstock.text.io.input_sample import Place, sample_jsonl, sample_parquet
+from penstock.text.io.input_sample import SampleSpot, sample_jsonl, sample_parquet
 
 _PLACES = 40
 _WARM_UP = 50
@@ -122,7 +122,7 @@ def preview_recipe(
     return preview
 
 
-def _bytes_per_document(places: Sequence[Place]) -> npt.NDArray[np.float64]:
+def _bytes_per_document(places: Sequence[SampleSpot]) -> npt.NDArray[np.float64]:
     """Return for each place how much of its file a document takes: on average in that file, or in all of them.
 
     Not at that very place: of a few documents the mean is too uncertain to weigh anything with.
@@ -137,7 +137,7 @@ def _bytes_per_document(places: Sequence[Place]) -> npt.NDArray[np.float64]:
     return sizes
 
 
-def _write(folder: Path, kind: str, places: Sequence[Place], most: int | None = None) -> None:
+def _write(folder: Path, kind: str, places: Sequence[SampleSpot], most: int | None = None) -> None:
     """Write the sample down as one file, as if it were a small input."""
     folder.mkdir()
     if kind == "Parquet":
@@ -173,7 +173,7 @@ def _run(
 
 
 def _place_of_each(
-    rows: npt.NDArray[np.int64], places: Sequence[Place], broken: Sequence[dict[str, Any]]
+    rows: npt.NDArray[np.int64], places: Sequence[SampleSpot], broken: Sequence[dict[str, Any]]
 ) -> npt.NDArray[np.int64]:
     """Return which place each document is from; lines that could not be read are no documents."""
     ends = list(accumulate(place.count for place in places))
@@ -238,7 +238,7 @@ def _odd_stages(preview: Preview, broken: Sequence[dict[str, Any]]) -> list[str]
     return found
 
 
-def _odd_sources(decisions: Decisions, where: npt.NDArray[np.int64], places: Sequence[Place]) -> list[str]:
+def _odd_sources(decisions: Decisions, where: npt.NDArray[np.int64], places: Sequence[SampleSpot]) -> list[str]:
     """Find sources of which a stage drops far more, or far less, than of the others."""
     names = [str(Path(place.file).parent) for place in places]
     if len(set(names)) == 1:

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from penstock.backends.ray.client import RayClient
-from penstock.backends.streaming import StreamingExecutor
 from penstock.compat.executors import RayActorPoolExecutor, RayDataExecutor, XennaExecutor
 from penstock.core.executor import Executor
 from penstock.core.pipeline import Pipeline
 from penstock.core.stage import ProcessingStage
 from penstock.core.workflow import WorkflowBase
 from penstock.errors import RecipeError, suggestion
+from penstock.executors.streaming import StreamingExecutor
 from penstock.recipe.document import Document, read_document
 from penstock.recipe.instantiate import instantiate
 from penstock.recipe.override import apply_overrides

@@ -13,7 +13,7 @@ from typing import Any
 
 from penstock.core.rejection import Rejection
 from penstock.core.task import Task
-from penstock.runtime.transport import Stored
+from penstock.runtime.transport import StoredTask
 
 
 @dataclass
@@ -37,14 +37,14 @@ class Completion:
         self._may_be_complete: dict[str, None] = {}
         self._records: dict[str, SourceRecord] = {}
 
-    def enter(self, tasks: Iterable[Task[Any] | Stored]) -> None:
+    def enter(self, tasks: Iterable[Task[Any] | StoredTask]) -> None:
         """Note tasks that are on their way."""
         for task in tasks:
             sources = _sources(task)
             self._link(sources)
             self._pending[self._find(sources[0])] += 1
 
-    def leave(self, tasks: Iterable[Task[Any] | Stored]) -> None:
+    def leave(self, tasks: Iterable[Task[Any] | StoredTask]) -> None:
         """Note tasks that have been worked on; what they became has been entered before."""
         for task in tasks:
             leader = self._find(_sources(task)[0])
@@ -107,5 +107,5 @@ class Completion:
                 self._pending[first] += self._pending.pop(other, 0)
 
 
-def _sources(task: Task[Any] | Stored) -> tuple[str, ...]:
-    return task.sources if isinstance(task, Stored) else task._sources
+def _sources(task: Task[Any] | StoredTask) -> tuple[str, ...]:
+    return task.sources if isinstance(task, StoredTask) else task._sources

@@ -6,10 +6,10 @@ import fcntl
 from pathlib import Path
 
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
-from penstock.runtime.worker import Worker
+from penstock.runtime.worker import ChainRunner
 
 
-def prepare_node_once(worker: Worker, folder: Path, pool: int, node: NodeInfo, metadata: WorkerMetadata) -> None:
+def prepare_node_once(worker: ChainRunner, folder: Path, pool: int, node: NodeInfo, metadata: WorkerMetadata) -> None:
     """Whoever comes first prepares the machine for a pool; everybody else waits until that is done.
 
     ``folder`` lies on that machine. The lock is the kernel's, so that whoever dies on the way lets the next one try.

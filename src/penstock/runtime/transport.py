@@ -24,7 +24,7 @@ _ALIGNMENT = 64
 _COUNT = struct.Struct("<Q")
 
 
-class Place(Protocol):
+class StorageLocation(Protocol):
     """Where a task lies, if that is neither a file nor here: some object store."""
 
     def load(self) -> Task[Any]:
@@ -36,7 +36,7 @@ class Place(Protocol):
         ...
 
 
-class Stored(NamedTuple):
+class StoredTask(NamedTuple):
     """A task that lies somewhere, and what has to be known of it without looking there."""
 
     id: str
@@ -45,7 +45,7 @@ class Stored(NamedTuple):
     size: int
     rows: int
     # The file it lies in; a small task is the bytes themselves, because a file would cost more than it holds.
-    place: str | bytes | Place
+    place: str | bytes | StorageLocation
 
     def load(self) -> Task[Any]:
         """Return the task; of a file, its buffers stay where they are."""

@@ -33,7 +33,7 @@ class ChainResult:
     rejections: list[Rejection] = field(default_factory=list)
 
 
-class Worker:
+class ChainRunner:
     """Runs tasks through the steps of one pool, in this process.
 
     Without ``max_attempts`` what a stage raises comes out at once, for a debugger to see; with it the stage is tried

@@ -10,7 +10,7 @@ from penstock.core.cluster import Cluster
 from penstock.schedule.allocate import Demand
 from penstock.schedule.credit import Credits
 from penstock.schedule.pack import Space, packs
-from penstock.schedule.state import Pool, Settings
+from penstock.schedule.state import PoolState, Settings
 
 # A task that runs for so many times the longest known one says something about its pool's speed before it ends.
 _PATIENCE = 2.0
@@ -20,7 +20,7 @@ _MAX_START_UP_S = 60.0
 _JUST_NOW_S = 1.0
 
 
-def remaining_items(pools: Sequence[Pool]) -> list[float]:
+def remaining_items(pools: Sequence[PoolState]) -> list[float]:
     """Return how many items are still to come through each pool, as far as anybody can tell."""
     coming, result = 0.0, []
     for pool in pools:
@@ -31,7 +31,7 @@ def remaining_items(pools: Sequence[Pool]) -> list[float]:
 
 
 def demands_of(
-    pools: Sequence[Pool],
+    pools: Sequence[PoolState],
     cluster: Cluster,
     settings: Settings,
     budget: Credits,
@@ -61,7 +61,9 @@ def demands_of(
     return _held_back(pools, demands, now) if elapsed < _hold_seconds(pools, elapsed) else demands
 
 
-def _demand(pool: Pool, pools: Sequence[Pool], work: float, most: int | None, now: float, *, insist: bool) -> Demand:
+def _demand(
+    pool: PoolState, pools: Sequence[PoolState], work: float, most: int | None, now: float, *, insist: bool
+) -> Demand:
     fixed = pool.spec.workers
     if fixed is not None:
         most = fixed if most is None else min(fixed, most)
@@ -72,7 +74,7 @@ def _demand(pool: Pool, pools: Sequence[Pool], work: float, most: int | None, no
     return Demand(pool.spec.need, _rate(pool, pools, now), work, least=1, most=most)
 
 
-def _rate(pool: Pool, pools: Sequence[Pool], now: float) -> float | None:
+def _rate(pool: PoolState, pools: Sequence[PoolState], now: float) -> float | None:
     """Return the rate of a pool; where nothing has come out yet for long, what that says: it is no faster."""
     rate = pool.rate(now)
     if rate is not None or not pool.running:
@@ -82,7 +84,7 @@ def _rate(pool: Pool, pools: Sequence[Pool], now: float) -> float | None:
     return pool.spec.batch_size / age if 0 < _PATIENCE * longest < age else None
 
 
-def unloading(pool: Pool, budget: Credits) -> float:
+def unloading(pool: PoolState, budget: Credits) -> float:
     """Return how many workers of a pool have to wait for room at any time, because one batch gives more than fits."""
     if pool.index >= len(budget.edges):
         return 0.0
@@ -90,7 +92,7 @@ def unloading(pool: Pool, budget: Credits) -> float:
     return budget.overflow(pool.index, ceil(pool.estimate.output_bytes_per_item * items))
 
 
-def _batches_that_fit(pools: Sequence[Pool], pool: Pool, budget: Credits) -> int | None:
+def _batches_that_fit(pools: Sequence[PoolState], pool: PoolState, budget: Credits) -> int | None:
     """Return how many workers of a pool could be at work before what they work on fills the budget."""
     if pool.index == 0 or budget.edges[pool.index - 1].spills:
         return None
@@ -102,14 +104,14 @@ def _is_unmeasured(demand: Demand) -> bool:
     return demand.rate is None and demand.work > 0 and demand.least != demand.most
 
 
-def _hold_seconds(pools: Sequence[Pool], elapsed: float) -> float:
+def _hold_seconds(pools: Sequence[PoolState], elapsed: float) -> float:
     """Return how long others wait for a pool to be measured; then they take what there is."""
     service = max((pool.estimate.rate.service_seconds for pool in pools), default=0.0)
     start_up = max((pool.estimate.start_up_seconds or (pool.starting and elapsed) for pool in pools), default=0.0)
     return max(_HOLD_S, _HOLD_IN_SERVICES * service) + min(_MAX_START_UP_S, start_up)
 
 
-def _held_back(pools: Sequence[Pool], demands: list[Demand], now: float) -> list[Demand]:
+def _held_back(pools: Sequence[PoolState], demands: list[Demand], now: float) -> list[Demand]:
     """Let nobody grow at the cost of a pool that was not measured yet: it would have to give back at once.
 
     A batch that gives more than there is room for ends only when the pool behind has worked it off. Until then both are
@@ -133,7 +135,7 @@ def _held_back(pools: Sequence[Pool], demands: list[Demand], now: float) -> list
     return held
 
 
-def _is_emitting_its_first(pool: Pool, now: float) -> bool:
+def _is_emitting_its_first(pool: PoolState, now: float) -> bool:
     return not pool.estimate.items_in and now - pool.waited_at <= _JUST_NOW_S
 
 

@@ -10,7 +10,7 @@ from math import ceil
 from penstock.schedule.actions import RunBatch
 from penstock.schedule.clock import clock_in
 from penstock.schedule.granting import has_credit, reserve, spill_one
-from penstock.schedule.state import MAX_AHEAD, Batch, Item, Pool, Run, Worker
+from penstock.schedule.state import MAX_AHEAD, Batch, Item, PoolState, RunState, WorkerState
 from penstock.schedule.workforce import file_by_load
 
 # Tasks longer than that are not given ahead: the way of a message does not matter then.
@@ -26,7 +26,7 @@ _LOOKED_AT = 16
 _WORTH_STAYING_FOR = 2**20
 
 
-def dispatch(run: Run) -> None:
+def dispatch(run: RunState) -> None:
     """Give work to free workers, and a little ahead where messages take long."""
     for pool in reversed(run.pools):
         if not (pool.waiting or pool.early or pool.retries):
@@ -37,12 +37,12 @@ def dispatch(run: Run) -> None:
                 _give_to(run, pool, load)
 
 
-def is_runnable(run: Run, pool: Pool, *, with_credit: bool = True) -> bool:
+def is_runnable(run: RunState, pool: PoolState, *, with_credit: bool = True) -> bool:
     """Tell whether a worker of this pool would find something to do, for which there is credit."""
     return bool(pool.retries) or (_batch_length(run, pool) > 0 and (not with_credit or has_credit(run, pool, 1)))
 
 
-def unstick(run: Run) -> bool:
+def unstick(run: RunState) -> bool:
     """If nothing moves and nothing is about to, let one thing through beyond the budget; False if that was no help."""
     if run.busy or run.in_transition or spill_one(run):
         return True
@@ -53,14 +53,14 @@ def unstick(run: Run) -> bool:
     return False
 
 
-def _give_to(run: Run, pool: Pool, load: int) -> None:
+def _give_to(run: RunState, pool: PoolState, load: int) -> None:
     """Give one batch more to each worker that holds so many."""
     workers = pool.by_load[load]
     while workers and (batch := _next_batch(run, pool)) is not None:
         _give(run, pool, _nearest(pool, workers, batch), batch)
 
 
-def _nearest(pool: Pool, workers: Iterable[str], batch: Batch) -> Worker:
+def _nearest(pool: PoolState, workers: Iterable[str], batch: Batch) -> WorkerState:
     """Return the worker that a batch goes to: if much of it lies on one machine, and one of the first few is there."""
     first = pool.workers[next(iter(workers))]
     largest = batch.items[0] if len(batch.items) == 1 else max(batch.items, key=lambda item: item.size)
@@ -70,7 +70,7 @@ def _nearest(pool: Pool, workers: Iterable[str], batch: Batch) -> Worker:
     return next((worker for worker in candidates if worker.placement.node == largest.node), first)
 
 
-def _give(run: Run, pool: Pool, worker: Worker, batch: Batch) -> None:
+def _give(run: RunState, pool: PoolState, worker: WorkerState, batch: Batch) -> None:
     reserve(run, pool, batch)
     worker.batches.append(batch)
     if len(worker.batches) == 1:
@@ -95,7 +95,7 @@ def _give(run: Run, pool: Pool, worker: Worker, batch: Batch) -> None:
     )
 
 
-def _batches_ahead(run: Run, pool: Pool) -> int:
+def _batches_ahead(run: RunState, pool: PoolState) -> int:
     """Return how many batches a worker holds beside the one it runs: to cover a message's way; none at the end."""
     service = pool.estimate.rate.service_seconds
     if not 0 < service < _SHORT_SECONDS or len(pool.waiting) <= len(pool.workers) * pool.spec.batch_size * 2:
@@ -103,7 +103,7 @@ def _batches_ahead(run: Run, pool: Pool) -> int:
     return min(MAX_AHEAD, ceil(run.settings.round_trip_s / service))
 
 
-def _next_batch(run: Run, pool: Pool, *, force: bool = False) -> Batch | None:
+def _next_batch(run: RunState, pool: PoolState, *, force: bool = False) -> Batch | None:
     if pool.retries:
         return pool.retries.popleft()
     count = _batch_length(run, pool)
@@ -115,19 +115,19 @@ def _next_batch(run: Run, pool: Pool, *, force: bool = False) -> Batch | None:
     return Batch(run.batch_count, pool.index, tuple(run.items[pool.pop()] for _ in range(count)))
 
 
-def _in_the_tail(run: Run, pool: Pool) -> bool:
+def _in_the_tail(run: RunState, pool: PoolState) -> bool:
     """Tell whether this is the last of it: then a large item begun late would keep everybody waiting."""
     return pool.spec.batch_size == 1 and run.first_open >= pool.index and len(pool.waiting) <= 2 * len(pool.workers)
 
 
-def _take_largest(run: Run, pool: Pool) -> Item:
+def _take_largest(run: RunState, pool: PoolState) -> Item:
     key = max(pool.waiting, key=lambda entry: (run.items[entry[1]].size, [-part for part in entry[0]]))[1]
     pool.waiting = [entry for entry in pool.waiting if entry[1] != key]
     heapq.heapify(pool.waiting)
     return run.items[key]
 
 
-def _batch_length(run: Run, pool: Pool) -> int:
+def _batch_length(run: RunState, pool: PoolState) -> int:
     """Return how many items the next batch has: a full one, or the rest when no more can come."""
     if run.waits_for_all(pool):
         return 0
@@ -139,7 +139,7 @@ def _batch_length(run: Run, pool: Pool) -> int:
     return len(pool.waiting) if run.first_open >= pool.index else 0
 
 
-def _together(run: Run, pool: Pool) -> int:
+def _together(run: RunState, pool: PoolState) -> int:
     """Return how many items go as one batch where each is its own: several if they are done sooner than ordered.
 
     A worker still runs them one by one. Only where many wait, and nobody counts or times single ones.
@@ -153,7 +153,7 @@ def _together(run: Run, pool: Pool) -> int:
     return max(1, min(_MOST_TOGETHER, int(ahead) // _PART_OF_AHEAD, waiting_for_each))
 
 
-def _let_through(run: Run, pool: Pool) -> None:
+def _let_through(run: RunState, pool: PoolState) -> None:
     """Take in what came early as far as nothing can come before it any more."""
     frontier = run.frontiers[pool.index]
     while pool.early and frontier.passed(pool.early[0][0]):

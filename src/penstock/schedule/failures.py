@@ -17,7 +17,7 @@ from penstock.schedule.items import close, give_credit_back, running_batch
 from penstock.schedule.quarantine import blame_node
 from penstock.schedule.recovery import Recovery
 from penstock.schedule.regeneration import hold
-from penstock.schedule.state import Batch, Run, Status, Worker
+from penstock.schedule.state import Batch, RunState, Status, WorkerState
 from penstock.schedule.suspicion import attempts_needed
 from penstock.schedule.workforce import end_batch, kill_overdue_worker, remove
 
@@ -37,7 +37,7 @@ class Death(NamedTuple):
     timed_out: bool = False
 
 
-def worker_gone(run: Run, worker_id: str) -> None:
+def worker_gone(run: RunState, worker_id: str) -> None:
     """Note that a worker has ended as it was told to; one killed for its batch may be unable to say where it was."""
     worker = remove(run, worker_id)
     if worker is None:
@@ -47,7 +47,7 @@ def worker_gone(run: Run, worker_id: str) -> None:
     requeue(run, worker.batches)
 
 
-def worker_lost(run: Run, worker_id: str, death: Death) -> None:
+def worker_lost(run: RunState, worker_id: str, death: Death) -> None:
     """Note that a worker died: what it ran is suspect, and its pool wants another one."""
     worker = remove(run, worker_id)
     if worker is None:
@@ -69,13 +69,13 @@ def worker_lost(run: Run, worker_id: str, death: Death) -> None:
         run.ask_for_plan(f"a worker of '{run.pools[worker.pool].spec.name}' was lost")
 
 
-def start_failed(run: Run, worker: Worker, death: Death) -> None:
+def start_failed(run: RunState, worker: WorkerState, death: Death) -> None:
     """Note that a worker has not become ready: its machine is to blame, or its pool cannot be set up."""
     if not blame_node(run, worker, None, from_outside=death.from_outside):
         _setup_failed(run, worker, death)
 
 
-def node_lost(run: Run, name: str) -> None:
+def node_lost(run: RunState, name: str) -> None:
     """Note that a machine is gone with all its workers; no batch is to blame for that."""
     run.nodes.remove(name)
     for worker in [worker for worker in run.workers.values() if worker.placement.node == name]:
@@ -84,7 +84,7 @@ def node_lost(run: Run, name: str) -> None:
     run.ask_for_plan(f"node '{name}' was lost")
 
 
-def inputs_lost(run: Run, worker_id: str, batch_id: int, items: Sequence[str]) -> None:
+def inputs_lost(run: RunState, worker_id: str, batch_id: int, items: Sequence[str]) -> None:
     """Note that a batch could not begin because some of its items are gone; nobody is to blame."""
     batch = running_batch(run, worker_id, batch_id)
     if batch is None:
@@ -94,7 +94,7 @@ def inputs_lost(run: Run, worker_id: str, batch_id: int, items: Sequence[str]) -
     hold(run, batch, items)
 
 
-def batch_failed(run: Run, worker_id: str, batch_id: int, error: str, *, stops_run: bool = False) -> None:
+def batch_failed(run: RunState, worker_id: str, batch_id: int, error: str, *, stops_run: bool = False) -> None:
     """Note that a stage refuses a batch: trying again is no use, but a task must not suffer for its neighbour.
 
     With ``stops_run`` none is to blame, and none is given up: the run ends.
@@ -118,7 +118,7 @@ def batch_failed(run: Run, worker_id: str, batch_id: int, error: str, *, stops_r
         _condemn(run, batch, error)
 
 
-def kill_overdue(run: Run) -> None:
+def kill_overdue(run: RunState) -> None:
     """End workers whose batch takes longer than it may; what becomes of the batch is decided when they are gone."""
     for worker in take_overdue(run):
         if worker.status is Status.STOPPING or worker.overdue is not None:
@@ -128,7 +128,7 @@ def kill_overdue(run: Run) -> None:
         run.ask_for_plan(f"a worker of '{run.pools[worker.pool].spec.name}' was killed: it {reason}")
 
 
-def _overdue_gone(run: Run, worker: Worker, death: Death) -> None:
+def _overdue_gone(run: RunState, worker: WorkerState, death: Death) -> None:
     """Count the attempt that took too long as failed, unless its result arrived before the worker ended."""
     assert worker.overdue is not None
     batch_id, reason = worker.overdue
@@ -137,7 +137,7 @@ def _overdue_gone(run: Run, worker: Worker, death: Death) -> None:
         _attempt_failed(run, worker.batches.popleft(), death._replace(reason=reason, timed_out=True))
 
 
-def search_on(run: Run, batch: Batch) -> None:
+def search_on(run: RunState, batch: Batch) -> None:
     """Go on with the search inside a batch, or end it and do the work without what was found."""
     recovery = batch.recovery
     assert recovery is not None
@@ -157,13 +157,13 @@ def search_on(run: Run, batch: Batch) -> None:
     run.pools[batch.pool].retries.append(batch)
 
 
-def _note_bad_rows(run: Run, batch: Batch, step: int, rows: tuple[int, ...], error: str) -> None:
+def _note_bad_rows(run: RunState, batch: Batch, step: int, rows: tuple[int, ...], error: str) -> None:
     """Say that rows were found which cannot be processed; the run of the others writes them down."""
     run.dead += len(rows)
     run.actions.append(DeadLetter(tuple(item.key for item in batch.items), batch.pool, error, step, rows))
 
 
-def _attempt_failed(run: Run, batch: Batch, death: Death) -> None:
+def _attempt_failed(run: RunState, batch: Batch, death: Death) -> None:
     """Try a batch again; after enough attempts, look for the rows that cannot be processed."""
     give_credit_back(run, batch)
     pool = run.pools[batch.pool]
@@ -208,7 +208,7 @@ def _left_out(batch: Batch, step: int) -> dict[int, str]:
     return known[0].left_out() if known else {}
 
 
-def _leave_all_out(run: Run, batch: Batch, step: int | None, rows: int, error: str) -> None:
+def _leave_all_out(run: RunState, batch: Batch, step: int | None, rows: int, error: str) -> None:
     """Give up all rows that a step of the chain had received, and run the batch without them.
 
     If nobody knows the step, or these rows have been left out there before, the whole batch is given up.
@@ -226,7 +226,7 @@ def _leave_all_out(run: Run, batch: Batch, step: int | None, rows: int, error: s
     run.pools[batch.pool].retries.append(batch)
 
 
-def _queue_again(run: Run, batch: Batch) -> None:
+def _queue_again(run: RunState, batch: Batch) -> None:
     """Let a batch be tried again: in turn before and behind all others that wait for that.
 
     Whoever kills workers may do it by a rhythm, and what is always second in a new worker would always be hit.
@@ -238,7 +238,7 @@ def _queue_again(run: Run, batch: Batch) -> None:
         retries.append(batch)
 
 
-def _condemn(run: Run, batch: Batch, error: str) -> None:
+def _condemn(run: RunState, batch: Batch, error: str) -> None:
     """Give a whole batch up."""
     keys = tuple(item.key for item in batch.items)
     run.dead += batch.rows
@@ -247,14 +247,14 @@ def _condemn(run: Run, batch: Batch, error: str) -> None:
     close(run, batch)
 
 
-def requeue(run: Run, batches: deque[Batch]) -> None:
+def requeue(run: RunState, batches: deque[Batch]) -> None:
     """Put batches back that are not to blame, where they were."""
     for batch in reversed(batches):
         give_credit_back(run, batch)
         run.pools[batch.pool].retries.appendleft(batch)
 
 
-def _setup_failed(run: Run, worker: Worker, death: Death) -> None:
+def _setup_failed(run: RunState, worker: WorkerState, death: Death) -> None:
     """Count it: a pool that never gets a worker ends the run, one that gets no more of them lives with what it has."""
     pool = run.pools[worker.pool]
     pool.setup_failures += 1

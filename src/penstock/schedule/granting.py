@@ -10,7 +10,7 @@ from penstock.schedule.clock import pause, resume
 from penstock.schedule.credit import Charge
 from penstock.schedule.demands import unloading
 from penstock.schedule.items import running_batch
-from penstock.schedule.state import Batch, Item, Pool, Run
+from penstock.schedule.state import Batch, Item, PoolState, RunState
 from penstock.schedule.workforce import file_by_load
 
 # What is set aside for a batch's outputs beyond what such batches gave on average.
@@ -28,7 +28,7 @@ _LITTLE_BYTES = 4096
 _OF_PLENTY = 1024
 
 
-def note_want(run: Run, worker_id: str, batch_id: int, size: int) -> None:
+def note_want(run: RunState, worker_id: str, batch_id: int, size: int) -> None:
     """Let a worker wait that has more to store than it has credit for."""
     batch = running_batch(run, worker_id, batch_id)
     if batch is None:
@@ -41,7 +41,7 @@ def note_want(run: Run, worker_id: str, batch_id: int, size: int) -> None:
     heapq.heappush(pool.wants_in_order, (batch.order, worker_id))
 
 
-def grant_credit(run: Run) -> None:
+def grant_credit(run: RunState) -> None:
     """Let waiting workers store what they ask for, the deepest pool first: it is the one that frees bytes."""
     for pool in reversed(run.pools):
         while pool.wants and (worker_id := _first_in_line(pool)):
@@ -62,7 +62,7 @@ def grant_credit(run: Run) -> None:
             _grant(run, worker_id, charge, more)
 
 
-def spill_one(run: Run) -> bool:
+def spill_one(run: RunState) -> bool:
     """Let the first one that waits store on disk; False if nobody waits."""
     for pool in reversed(run.pools):
         if pool.wants and (worker_id := _first_in_line(pool)):
@@ -71,7 +71,7 @@ def spill_one(run: Run) -> bool:
     return False
 
 
-def reserve(run: Run, pool: Pool, batch: Batch) -> None:
+def reserve(run: RunState, pool: PoolState, batch: Batch) -> None:
     """Set credit aside for what a batch will probably give, so that it need not ask."""
     if run.is_last(pool.index) or batch.is_probe or unloading(pool, run.credits):
         return  # what overflows anyway is asked for piece by piece, by whoever has something to store now
@@ -81,7 +81,7 @@ def reserve(run: Run, pool: Pool, batch: Batch) -> None:
     batch.charge = run.credits.reserve(pool.index, max(expected, little), shared_only=shared_only)
 
 
-def has_credit(run: Run, pool: Pool, count: int) -> bool:
+def has_credit(run: RunState, pool: PoolState, count: int) -> bool:
     """Tell whether there is room for at least one output of what would be begun next."""
     if run.is_last(pool.index) or run.credits.edges[pool.index].spills:
         return True
@@ -96,7 +96,7 @@ def has_credit(run: Run, pool: Pool, count: int) -> bool:
     return run.credits.available(pool.index) >= expected
 
 
-def is_sated(run: Run, pool: Pool) -> bool:
+def is_sated(run: RunState, pool: PoolState) -> bool:
     """Tell whether a pool has enough in its queue to be busy for a while: more would only take memory from others."""
     if pool.spec.barrier or run.settings.batch_mode:
         return False
@@ -109,7 +109,7 @@ def is_sated(run: Run, pool: Pool) -> bool:
     return pool.queued > max(1, pool.staffed) * (2 * pool.spec.batch_size + (rate or 0.0) * _QUEUE_SECONDS)
 
 
-def is_awaited(run: Run, pool: Pool, items: tuple[Item, ...]) -> bool:
+def is_awaited(run: RunState, pool: PoolState, items: tuple[Item, ...]) -> bool:
     """Tell whether a pool behind that takes things in order waits for these items, or none does so.
 
     Only then may they use private credit: bytes out of turn would lie there and keep away what is awaited.
@@ -118,7 +118,7 @@ def is_awaited(run: Run, pool: Pool, items: tuple[Item, ...]) -> bool:
     return ordered is None or run.frontiers[ordered].waits_for(items)
 
 
-def _first_in_line(pool: Pool) -> str | None:
+def _first_in_line(pool: PoolState) -> str | None:
     while pool.wants_in_order:
         order, worker_id = pool.wants_in_order[0]
         want = pool.wants.get(worker_id)
@@ -134,7 +134,7 @@ def _for_the_next(available: int, size: int) -> int:
     return more if more >= size else 0
 
 
-def _grant(run: Run, worker_id: str, charge: Charge | None, more: int = 0) -> None:
+def _grant(run: RunState, worker_id: str, charge: Charge | None, more: int = 0) -> None:
     worker = run.workers[worker_id]
     pool = run.pools[worker.pool]
     batch, size = pool.wants.pop(worker_id)

@@ -9,11 +9,11 @@ from penstock.schedule.clock import note_heard
 from penstock.schedule.credit import Charge
 from penstock.schedule.events import Output
 from penstock.schedule.regeneration import goes_again, regain
-from penstock.schedule.state import Batch, Item, Run, item_key
+from penstock.schedule.state import Batch, Item, RunState, item_key
 from penstock.schedule.workforce import drain
 
 
-def enqueue(run: Run, item: Item) -> None:
+def enqueue(run: RunState, item: Item) -> None:
     """Put an item into the queue of its pool."""
     pool = run.pools[item.pool]
     run.items[item.key] = item
@@ -29,7 +29,7 @@ def enqueue(run: Run, item: Item) -> None:
         run.ask_for_plan(f"there is work for '{pool.spec.name}'")
 
 
-def running_batch(run: Run, worker_id: str, batch_id: int) -> Batch | None:
+def running_batch(run: RunState, worker_id: str, batch_id: int) -> Batch | None:
     """Return the batch a worker is at, if it is the one it speaks of."""
     worker = run.workers.get(worker_id)
     if worker is None or not worker.batches or worker.batches[0].id != batch_id:
@@ -37,7 +37,7 @@ def running_batch(run: Run, worker_id: str, batch_id: int) -> Batch | None:
     return worker.batches[0]
 
 
-def take_outputs(run: Run, worker_id: str, batch_id: int, outputs: Sequence[Output]) -> None:
+def take_outputs(run: RunState, worker_id: str, batch_id: int, outputs: Sequence[Output]) -> None:
     """Take in what a batch has given: each output once, however often the batch is tried."""
     batch = running_batch(run, worker_id, batch_id)
     if batch is None:
@@ -70,7 +70,7 @@ def take_outputs(run: Run, worker_id: str, batch_id: int, outputs: Sequence[Outp
             enqueue(run, made)
 
 
-def close(run: Run, batch: Batch) -> None:
+def close(run: RunState, batch: Batch) -> None:
     """Count a batch as done: its items are consumed."""
     if goes_again(run, batch):
         return
@@ -79,7 +79,7 @@ def close(run: Run, batch: Batch) -> None:
     _forget(run, batch.items)
 
 
-def abandon_sources(run: Run) -> None:
+def abandon_sources(run: RunState) -> None:
     """Forget what has not been begun: what the run was to begin with, what a source has listed, what follows barriers.
 
     What waits for everything in front of it would take the part that was done before the stop for all there is.
@@ -97,7 +97,7 @@ def abandon_sources(run: Run) -> None:
             queue[:] = sorted(kept)
 
 
-def note_completed_pools(run: Run) -> None:
+def note_completed_pools(run: RunState) -> None:
     """Move the point up to which nothing can come any more; items only ever move on to later pools."""
     while run.first_open < len(run.pools) and not (pool := run.pools[run.first_open]).items:
         run.ask_for_plan(f"'{pool.spec.name}' has nothing left to do")
@@ -107,14 +107,14 @@ def note_completed_pools(run: Run) -> None:
             drain(run, worker)
 
 
-def give_credit_back(run: Run, batch: Batch) -> None:
+def give_credit_back(run: RunState, batch: Batch) -> None:
     """Release what a batch was granted and has not used."""
     if batch.charge is not None:
         run.credits.release(batch.charge)
         batch.charge = None
 
 
-def _charge(run: Run, batch: Batch, size: int) -> Charge:
+def _charge(run: RunState, batch: Batch, size: int) -> Charge:
     """Cut the charge for one output off what its batch was granted."""
     run.credits.learn(batch.pool, size)
     have = batch.charge or Charge(batch.pool)
@@ -124,7 +124,7 @@ def _charge(run: Run, batch: Batch, size: int) -> Charge:
     return charge
 
 
-def _refuse(run: Run, worker_id: str, outputs: Sequence[Output]) -> None:
+def _refuse(run: RunState, worker_id: str, outputs: Sequence[Output]) -> None:
     """Drop the late outputs of an attempt that was given up, unless the attempt after it has given them already."""
     pool = run.pool_of.get(worker_id)
     if pool is None or run.is_last(pool):
@@ -134,22 +134,22 @@ def _refuse(run: Run, worker_id: str, outputs: Sequence[Output]) -> None:
         run.actions.append(DropItems(dropped))
 
 
-def _is_left_undone(run: Run, item: Item) -> bool:
+def _is_left_undone(run: RunState, item: Item) -> bool:
     """Tell whether an item is not worth finishing when the run is to stop."""
     return _is_source(run, item) or any(pool.spec.barrier for pool in run.pools[: item.pool + 1])
 
 
-def _is_source(run: Run, item: Item) -> bool:
+def _is_source(run: RunState, item: Item) -> bool:
     """Tell whether nothing has been done for an item yet except listing it."""
     return item.pool == 0 or (item.pool == 1 and run.begins_with_root and len(item.order) == 2)
 
 
-def _abandon(run: Run, item: Item) -> None:
+def _abandon(run: RunState, item: Item) -> None:
     run.abandoned += 1
     _forget(run, (item,))
 
 
-def _forget(run: Run, items: tuple[Item, ...]) -> None:
+def _forget(run: RunState, items: tuple[Item, ...]) -> None:
     """Let go of items of one pool."""
     pool = items[0].pool
     run.pools[pool].items -= len(items)

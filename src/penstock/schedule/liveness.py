@@ -14,7 +14,7 @@ from penstock.schedule.clock import note_heard
 from penstock.schedule.dispatch import is_runnable
 from penstock.schedule.failures import Death, requeue, start_failed, worker_gone
 from penstock.schedule.items import running_batch
-from penstock.schedule.state import Run, Status, Worker
+from penstock.schedule.state import RunState, Status, WorkerState
 from penstock.schedule.watchdog import state_of
 from penstock.schedule.workforce import kill, place_timeout, return_withheld, stop
 
@@ -22,7 +22,7 @@ from penstock.schedule.workforce import kill, place_timeout, return_withheld, st
 _FEWEST_ATTEMPTS = 2
 
 
-def check_answers(run: Run) -> None:
+def check_answers(run: RunState) -> None:
     """Deal with every worker that has not answered in time, and end the run if no worker is active for too long."""
     if run.now >= run.next_check:
         return_withheld(run)
@@ -41,7 +41,7 @@ def check_answers(run: Run) -> None:
         )
 
 
-def note_activity(run: Run) -> None:
+def note_activity(run: RunState) -> None:
     """Note whether any worker may be expected to move the run from now on."""
     if run.busy:
         run.is_active = True
@@ -49,12 +49,12 @@ def note_activity(run: Run) -> None:
         run.is_active = any(_is_active(run, worker) for worker in run.workers.values())
 
 
-def stalled_at(run: Run) -> float:
+def stalled_at(run: RunState) -> float:
     """Return when the run ends unless a worker becomes active before."""
     return max(run.worked_at, run.active_at) + run.settings.stall_timeout_s
 
 
-def note_answer(run: Run, worker_id: str, batch_id: int | None) -> None:
+def note_answer(run: RunState, worker_id: str, batch_id: int | None) -> None:
     """Take in what a worker says it works on; anything but its batch is as good as no answer.
 
     The report of a batch that has just ended may still be on its way. If it is not, nothing is left to wait for.
@@ -63,7 +63,7 @@ def note_answer(run: Run, worker_id: str, batch_id: int | None) -> None:
         note_heard(run, run.workers[worker_id])
 
 
-def _due_at(run: Run, worker: Worker) -> float:
+def _due_at(run: RunState, worker: WorkerState) -> float:
     """Return when something has to be heard of a worker; never, if it is the worker that waits for the scheduler."""
     settings = run.settings
     if worker.status is Status.STOPPING or worker.overdue is not None:
@@ -79,7 +79,7 @@ def _due_at(run: Run, worker: Worker) -> float:
     return worker.heard_at + settings.stall_timeout_s
 
 
-def _overdue(run: Run, worker: Worker) -> None:
+def _overdue(run: RunState, worker: WorkerState) -> None:
     pool, settings = run.pools[worker.pool], run.settings
     if worker.overdue is not None:  # it was killed for its batch, and nothing was heard of it since
         worker_gone(run, worker.id)
@@ -108,7 +108,7 @@ def _overdue(run: Run, worker: Worker) -> None:
         _replace_silent(run, worker)
 
 
-def _replace_silent(run: Run, worker: Worker) -> None:
+def _replace_silent(run: RunState, worker: WorkerState) -> None:
     """Give the batches of a worker that does not answer to others; no row is to blame, so none is given up for it."""
     pool, batch = run.pools[worker.pool], worker.batches[0]
     reason = f"took longer than {run.settings.answer_timeout_s:g} s to say whether it still works"
@@ -123,7 +123,7 @@ def _replace_silent(run: Run, worker: Worker) -> None:
         )
 
 
-def _is_active(run: Run, worker: Worker) -> bool:
+def _is_active(run: RunState, worker: WorkerState) -> bool:
     """Tell whether a worker may be expected to move the run; those that run a batch are counted already.
 
     Workers that are started and stopped again without ever having work move nothing, however often that happens.

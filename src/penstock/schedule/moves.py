@@ -10,7 +10,7 @@ from itertools import islice
 from penstock.core.cluster import Cluster
 from penstock.schedule.nodes import Nodes, Placement
 from penstock.schedule.pack import packing_order, packs
-from penstock.schedule.state import Pool, Worker
+from penstock.schedule.state import PoolState, WorkerState
 
 # So many workers are looked at one by one to see who of them need not be moved after all.
 _FEW = 16
@@ -25,8 +25,8 @@ class Move:
     """A way from the workers there are to those there should be."""
 
     # Who goes for good, and who comes back elsewhere.
-    leaving: tuple[Worker, ...] = ()
-    moved: tuple[Worker, ...] = ()
+    leaving: tuple[WorkerState, ...] = ()
+    moved: tuple[WorkerState, ...] = ()
     # Where new workers go, by pool, once whoever is there has left.
     places: tuple[tuple[int, Placement], ...] = ()
 
@@ -37,17 +37,17 @@ class Move:
 
 
 def find_move(
-    pools: Sequence[Pool], cluster: Cluster, want: Sequence[int], nodes: Nodes, *, everybody_stays: bool = False
+    pools: Sequence[PoolState], cluster: Cluster, want: Sequence[int], nodes: Nodes, *, everybody_stays: bool = False
 ) -> Move:
     """Return how to get to so many workers with the fewest having to go, or as near as can be if nobody has to."""
     missing = [(pool, wanted - pool.staffed) for pool, wanted in zip(pools, want, strict=True) if wanted > pool.staffed]
     future = nodes.copy()
     _let_go(pools, future, [w for pool in pools if len(pool.workers) > pool.staffed
                             for w in pool.workers.values() if not w.is_staff])  # fmt: skip
-    leaving: list[Worker] = []
-    moved: list[Worker] = []
+    leaving: list[WorkerState] = []
+    moved: list[WorkerState] = []
 
-    def fits(gone: Sequence[Worker], again: Sequence[Worker]) -> bool:
+    def fits(gone: Sequence[WorkerState], again: Sequence[WorkerState]) -> bool:
         trial = future.copy()
         _let_go(pools, trial, gone)
         back = Counter(pools[worker.pool].spec.need for worker in again)
@@ -75,8 +75,10 @@ def find_move(
 
 
 def _who_is_in_the_way(
-    pools: Sequence[Pool], leaving: list[Worker], fits: Callable[[Sequence[Worker], Sequence[Worker]], bool]
-) -> list[Worker]:
+    pools: Sequence[PoolState],
+    leaving: list[WorkerState],
+    fits: Callable[[Sequence[WorkerState], Sequence[WorkerState]], bool],
+) -> list[WorkerState]:
     """Choose workers that come back elsewhere, so that scattered pieces become a large one; small ones move easily."""
     gone = {worker.id for worker in leaving}
     easiest_first = (
@@ -87,7 +89,7 @@ def _who_is_in_the_way(
     )
     movable = list(islice(easiest_first, _MOST_MOVED))
 
-    def fits_after(moved: Sequence[Worker]) -> bool:
+    def fits_after(moved: Sequence[WorkerState]) -> bool:
         return fits([*leaving, *moved], moved)
 
     moved = movable[: _fewest(lambda count: fits_after(movable[:count]), len(movable))]
@@ -100,7 +102,7 @@ def _who_is_in_the_way(
     return moved
 
 
-def _let_go(pools: Sequence[Pool], nodes: Nodes, workers: Sequence[Worker]) -> None:
+def _let_go(pools: Sequence[PoolState], nodes: Nodes, workers: Sequence[WorkerState]) -> None:
     for worker in workers:
         nodes.release(pools[worker.pool].spec.need, worker.placement)
 

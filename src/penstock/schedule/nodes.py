@@ -7,7 +7,17 @@ from dataclasses import dataclass
 
 from penstock.core.cluster import Cluster, Node
 from penstock.core.resources import Resources
-from penstock.schedule.pack import SEARCH_STEPS, Free, Memo, Memos, Space, Step, free_node, packing_order, search
+from penstock.schedule.pack import (
+    SEARCH_STEPS,
+    FreeCapacity,
+    Memo,
+    Memos,
+    Space,
+    Step,
+    free_node,
+    packing_order,
+    search,
+)
 
 # So much is remembered about states of nodes, and no more.
 _MANY_STATES = 100_000
@@ -25,10 +35,10 @@ class Nodes:
     """The nodes by name, with what is free on each: where real workers are put."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._free: dict[str, Free] = {}
+        self._free: dict[str, FreeCapacity] = {}
         self._empty: dict[str, Node] = {}
         # The same the other way round, since many nodes look alike: all names in one state, in the order they came.
-        self._alike: dict[Free, dict[str, None]] = {}
+        self._alike: dict[FreeCapacity, dict[str, None]] = {}
         # What was worked out about such states before; all copies of these nodes share it.
         self._memos: Memos = {}
         for node in cluster.nodes:
@@ -53,7 +63,7 @@ class Nodes:
         self._set(name, after)
         return Placement(name, gpus)
 
-    def _best(self, need: Resources) -> Free | None:
+    def _best(self, need: Resources) -> FreeCapacity | None:
         """Return the state of the nodes that suit a worker best, the first of equals."""
         memo = self._memos.setdefault(need, Memo())
         best, best_preference = None, None
@@ -132,7 +142,7 @@ class Nodes:
         others = Cluster(tuple(node for other, node in self._empty.items() if other != name))
         return all(others.why_not(need) is None for need in needs)
 
-    def free(self) -> Mapping[str, Free]:
+    def free(self) -> Mapping[str, FreeCapacity]:
         """Return what is free on each node."""
         return self._free
 
@@ -142,7 +152,7 @@ class Nodes:
             self._memos.clear()
         return Space({free: len(names) for free, names in self._alike.items()}, self._memos)
 
-    def _set(self, name: str, free: Free | None) -> None:
+    def _set(self, name: str, free: FreeCapacity | None) -> None:
         before = self._free.pop(name, None)
         if before is not None:
             del self._alike[before][name]

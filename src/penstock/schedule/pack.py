@@ -29,7 +29,7 @@ class FreeGpu(NamedTuple):
     memory_gb: float
 
 
-class Free(NamedTuple):
+class FreeCapacity(NamedTuple):
     """What is left of a node."""
 
     cpus: float
@@ -39,7 +39,7 @@ class Free(NamedTuple):
     def room_for(self, need: Resources) -> int:
         """Return how many such workers still fit here.
 
-        >>> Free(4, 16, (FreeGpu(1.0, 80),)).room_for(Resources(cpus=1, gpu_memory_gb=20))
+        >>> FreeCapacity(4, 16, (FreeGpu(1.0, 80),)).room_for(Resources(cpus=1, gpu_memory_gb=20))
         4
         """
         return self.room_beside(need, gpu_room(self.gpus, need))
@@ -49,17 +49,19 @@ class Free(NamedTuple):
         smallest = min(on_gpus, _ratio(self.cpus, need.cpus), _ratio(self.memory_gb, need.memory_gb or 0.0))
         return 0 if smallest == 0 else int(min(smallest, 10**9))
 
-    def take(self, need: Resources) -> tuple[Free, tuple[int, ...]]:
+    def take(self, need: Resources) -> tuple[FreeCapacity, tuple[int, ...]]:
         """Return what is left after one worker more, and which GPUs it got; the caller knows that it fits."""
         chosen = self._choose_gpus(need)
         return self.take_at(need, chosen), chosen
 
-    def take_at(self, need: Resources, chosen: Sequence[int]) -> Free:
+    def take_at(self, need: Resources, chosen: Sequence[int]) -> FreeCapacity:
         """Return what is left after one worker more on certain GPUs."""
         gpus = list(self.gpus)
         for index in chosen:
             gpus[index] = FreeGpu(_exact(gpus[index].share - _share(need, gpus[index])), gpus[index].memory_gb)
-        return Free(_exact(self.cpus - need.cpus), _exact(self.memory_gb - (need.memory_gb or 0.0)), tuple(gpus))
+        return FreeCapacity(
+            _exact(self.cpus - need.cpus), _exact(self.memory_gb - (need.memory_gb or 0.0)), tuple(gpus)
+        )
 
     def has_room_at(self, need: Resources, chosen: Sequence[int]) -> bool:
         """Tell whether one worker more fits on certain GPUs."""
@@ -69,17 +71,19 @@ class Free(NamedTuple):
             and all(self.gpus[index].share + _EPSILON >= _share(need, self.gpus[index]) for index in chosen)
         )
 
-    def less(self, need: Resources, count: int, gpus: tuple[FreeGpu, ...]) -> Free:
+    def less(self, need: Resources, count: int, gpus: tuple[FreeGpu, ...]) -> FreeCapacity:
         """Return what is left after several workers more, if that is left of the GPUs."""
         cpus, memory = self.cpus - need.cpus * count, self.memory_gb - (need.memory_gb or 0.0) * count
-        return Free(_exact(cpus), _exact(memory), gpus)
+        return FreeCapacity(_exact(cpus), _exact(memory), gpus)
 
-    def give_back(self, need: Resources, gpus: Sequence[int]) -> Free:
+    def give_back(self, need: Resources, gpus: Sequence[int]) -> FreeCapacity:
         """Return what is left after a worker is gone."""
         left = list(self.gpus)
         for index in gpus:
             left[index] = FreeGpu(_exact(left[index].share + _share(need, left[index])), left[index].memory_gb)
-        return Free(_exact(self.cpus + need.cpus), _exact(self.memory_gb + (need.memory_gb or 0.0)), tuple(left))
+        return FreeCapacity(
+            _exact(self.cpus + need.cpus), _exact(self.memory_gb + (need.memory_gb or 0.0)), tuple(left)
+        )
 
     def _choose_gpus(self, need: Resources) -> tuple[int, ...]:
         if not need.requires_gpu:
@@ -95,22 +99,22 @@ class Free(NamedTuple):
         return (min(fitting)[1],)  # best fit: the fullest one that still has room
 
 
-def free_node(node: Node) -> Free:
+def free_node(node: Node) -> FreeCapacity:
     """Return the state of a node on which nothing runs."""
-    return Free(node.cpus, node.memory_gb, tuple(FreeGpu(1.0, gpu.memory_gb) for gpu in node.gpus))
+    return FreeCapacity(node.cpus, node.memory_gb, tuple(FreeGpu(1.0, gpu.memory_gb) for gpu in node.gpus))
 
 
 @dataclass
 class Memo:
     """What was worked out about one kind of worker before: the same states of nodes come again and again."""
 
-    room: dict[Free, int] = field(default_factory=dict)
-    preference: dict[Free, tuple[float, ...]] = field(default_factory=dict)
+    room: dict[FreeCapacity, int] = field(default_factory=dict)
+    preference: dict[FreeCapacity, tuple[float, ...]] = field(default_factory=dict)
     # The GPUs by themselves: nodes differ in their CPUs far more often.
     gpu_room: dict[tuple[FreeGpu, ...], float] = field(default_factory=dict)
     gpus_left: dict[tuple[tuple[FreeGpu, ...], int], tuple[FreeGpu, ...]] = field(default_factory=dict)
 
-    def learn(self, free: Free, need: Resources) -> int:
+    def learn(self, free: FreeCapacity, need: Resources) -> int:
         """Work out how many workers fit on a node in this state, and how good a place it is."""
         on_gpus = self.gpu_room.get(free.gpus)
         if on_gpus is None:
@@ -120,7 +124,7 @@ class Memo:
             self.preference[free] = preference(free, need)
         return room
 
-    def after(self, free: Free, need: Resources, count: int) -> Free:
+    def after(self, free: FreeCapacity, need: Resources, count: int) -> FreeCapacity:
         """Return what is left of a node after several workers more."""
         gpus = self.gpus_left.get((free.gpus, count))
         if gpus is None:
@@ -135,7 +139,7 @@ Memos = dict[Resources, Memo]
 class Space:
     """What is free on all nodes, equal ones counted together."""
 
-    groups: dict[Free, int] = field(default_factory=dict)
+    groups: dict[FreeCapacity, int] = field(default_factory=dict)
     _memos: Memos = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -170,12 +174,12 @@ class Space:
         """Return how many such workers fit if nothing else comes."""
         return sum(free.room_for(need) * nodes for free, nodes in self.groups.items())
 
-    def change(self, before: Free, after: Free) -> None:
+    def change(self, before: FreeCapacity, after: FreeCapacity) -> None:
         """Note that one node has another state now."""
         self._add(before, -1)
         self._add(after, 1)
 
-    def _place_in(self, free: Free, need: Resources, count: int, memo: Memo) -> int:
+    def _place_in(self, free: FreeCapacity, need: Resources, count: int, memo: Memo) -> int:
         room, nodes = memo.room[free], self.groups[free]
         full_nodes = min(nodes, count // room)
         rest = min(room, count - full_nodes * room) if full_nodes < nodes else 0
@@ -185,7 +189,7 @@ class Space:
                 self._add(memo.after(free, need, workers), how_many)
         return full_nodes * room + rest
 
-    def _add(self, free: Free, nodes: int) -> None:
+    def _add(self, free: FreeCapacity, nodes: int) -> None:
         count = self.groups.get(free, 0) + nodes
         if count:
             self.groups[free] = count
@@ -236,7 +240,7 @@ def may_pack(space: Space, counts: Sequence[tuple[Resources, int]]) -> bool:
 
 
 # One worker's place in a search: what its node looked like before, and the GPUs it took there.
-Step = tuple[Free, tuple[int, ...]]
+Step = tuple[FreeCapacity, tuple[int, ...]]
 
 
 def search(space: Space, counts: Sequence[tuple[Resources, int]], max_steps: int) -> list[Step] | None:
@@ -248,7 +252,7 @@ def search(space: Space, counts: Sequence[tuple[Resources, int]], max_steps: int
     max_steps = min(max_steps, max(_FEWEST_STEPS, _SEARCH_EFFORT // max(1, len(space.groups))))
     steps = 0
     stack: list[tuple[Space, list[Step]]] = [(space.copy(), [])]
-    seen: set[tuple[frozenset[tuple[Free, int]], int]] = set()
+    seen: set[tuple[frozenset[tuple[FreeCapacity, int]], int]] = set()
     while stack and steps < max_steps:
         state, path = stack.pop()
         if len(path) == len(workers):
@@ -267,7 +271,7 @@ def search(space: Space, counts: Sequence[tuple[Resources, int]], max_steps: int
     return None
 
 
-def _every_way(free: Free, need: Resources) -> list[tuple[Free, tuple[int, ...]]]:
+def _every_way(free: FreeCapacity, need: Resources) -> list[tuple[FreeCapacity, tuple[int, ...]]]:
     """Return what a node may look like with one worker more: for a share, on each GPU that has room for it."""
     if not free.room_for(need):
         return []
@@ -283,7 +287,7 @@ def packing_order(need: Resources) -> tuple[float, ...]:
     return (-need.gpus, -need.gpu_memory_gb, -need.cpus, -(need.memory_gb or 0.0))
 
 
-def preference(free: Free, need: Resources) -> tuple[float, ...]:
+def preference(free: FreeCapacity, need: Resources) -> tuple[float, ...]:
     """Say where to put a worker first: CPU work where no GPU is, several GPUs where fewest are free, shares tightly."""
     if not need.requires_gpu:
         return (len(free.gpus), free.cpus)

@@ -7,7 +7,7 @@ be set up there but was set up elsewhere.
 
 from __future__ import annotations
 
-from penstock.schedule.state import Batch, Run, Worker
+from penstock.schedule.state import Batch, RunState, WorkerState
 from penstock.schedule.workforce import drain
 
 # So many different batches, or failed set-ups, in a row.
@@ -15,12 +15,12 @@ _ENOUGH = 4
 _ENOUGH_SETUPS = 2
 
 
-def note_success(run: Run, worker: Worker) -> None:
+def note_success(run: RunState, worker: WorkerState) -> None:
     """Note that something was finished on a machine."""
     run.blamed.pop(worker.placement.node, None)
 
 
-def blame_node(run: Run, worker: Worker, running: Batch | None, *, from_outside: bool) -> bool:
+def blame_node(run: RunState, worker: WorkerState, running: Batch | None, *, from_outside: bool) -> bool:
     """Note that a worker was lost on a machine; return True if the machine is given no more work for that."""
     node = worker.placement.node
     blamed = run.blamed.setdefault(node, set())
@@ -39,12 +39,12 @@ def blame_node(run: Run, worker: Worker, running: Batch | None, *, from_outside:
     return True
 
 
-def _is_up_elsewhere(run: Run, worker: Worker) -> bool:
+def _is_up_elsewhere(run: RunState, worker: WorkerState) -> bool:
     pool = run.pools[worker.pool]
     return any(other.is_up and other.placement.node != worker.placement.node for other in pool.workers.values())
 
 
-def _quarantine(run: Run, node: str) -> None:
+def _quarantine(run: RunState, node: str) -> None:
     run.quarantined.append(node)
     run.nodes.remove(node)
     for worker in [worker for worker in run.workers.values() if worker.placement.node == node]:

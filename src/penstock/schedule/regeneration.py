@@ -12,10 +12,10 @@ import heapq
 from collections.abc import Iterable
 
 from penstock.schedule.credit import Charge
-from penstock.schedule.state import Batch, Item, Run
+from penstock.schedule.state import Batch, Item, RunState
 
 
-def lose_items(run: Run, keys: Iterable[str]) -> None:
+def lose_items(run: RunState, keys: Iterable[str]) -> None:
     """Note that items are gone which nobody is working on, and have them made again."""
     for key in keys:
         item = run.items.get(key)
@@ -23,7 +23,7 @@ def lose_items(run: Run, keys: Iterable[str]) -> None:
             _lose(run, item)
 
 
-def hold(run: Run, batch: Batch, missing: Iterable[str]) -> None:
+def hold(run: RunState, batch: Batch, missing: Iterable[str]) -> None:
     """Keep a batch back until what it lacks is there again."""
     for item in batch.items:
         if item.key in missing and not item.is_lost:
@@ -32,7 +32,7 @@ def hold(run: Run, batch: Batch, missing: Iterable[str]) -> None:
         run.pools[batch.pool].retries.append(batch)
 
 
-def regain(run: Run, item: Item, size: int, charge: Charge | None) -> None:
+def regain(run: RunState, item: Item, size: int, charge: Charge | None) -> None:
     """Take in what was made again, in the place where it was missed."""
     item.is_lost = False
     item.size, item.charge = size, charge
@@ -45,7 +45,7 @@ def regain(run: Run, item: Item, size: int, charge: Charge | None) -> None:
         pool.retries.append(item.batch)
 
 
-def goes_again(run: Run, batch: Batch) -> bool:
+def goes_again(run: RunState, batch: Batch) -> bool:
     """Tell whether a batch that has ended is to be run once more, for outputs that were lost meanwhile."""
     if not batch.owed:
         return False
@@ -62,7 +62,7 @@ def goes_again(run: Run, batch: Batch) -> bool:
     return True
 
 
-def _lose(run: Run, item: Item) -> None:
+def _lose(run: RunState, item: Item) -> None:
     maker = item.made_by
     if maker is None:
         run.fatal = run.fatal or f"task {item.id}, which the run began with, was lost"
@@ -87,7 +87,7 @@ def _lose(run: Run, item: Item) -> None:
     _ask_again(run, maker, item.id)
 
 
-def _ask_again(run: Run, maker: Batch, output: str) -> None:
+def _ask_again(run: RunState, maker: Batch, output: str) -> None:
     """Let the batch that made something make it again; one that still runs is asked when it has ended."""
     maker.emitted.discard(output)
     maker.owed |= {output}
@@ -99,7 +99,7 @@ def _ask_again(run: Run, maker: Batch, output: str) -> None:
                 frontier.enter(item)
 
 
-def _reopen(run: Run, batch: Batch) -> None:
+def _reopen(run: RunState, batch: Batch) -> None:
     pool = run.pools[batch.pool]
     batch.is_closed, batch.is_again, batch.attempts = False, True, 0
     for item in batch.items:

@@ -61,7 +61,7 @@ from penstock.schedule.nodes import Nodes
 from penstock.schedule.quarantine import note_success
 from penstock.schedule.regeneration import lose_items
 from penstock.schedule.staffing import PlanRecord, Staffing
-from penstock.schedule.state import Item, Pool, PoolSpec, Run, Settings
+from penstock.schedule.state import Item, PoolSpec, PoolState, RunState, Settings
 from penstock.schedule.workforce import (
     drain,
     end_batch,
@@ -77,11 +77,11 @@ _TURN_IN_START_UPS = 4.0
 _WORK = (Emitted, BatchDone, BatchFailed)
 
 
-class Scheduler(Run):
+class Scheduler(RunState):
     """One run's state, and the only way to change it."""
 
     def __init__(self, specs: Sequence[PoolSpec], cluster: Cluster, settings: Settings) -> None:
-        pools = [Pool(i, spec, ordered=spec.batch_size > 1) for i, spec in enumerate(specs)]
+        pools = [PoolState(i, spec, ordered=spec.batch_size > 1) for i, spec in enumerate(specs)]
         ordered = [pool.index for pool in pools if pool.ordered]
         spills = [spec.barrier or settings.batch_mode for spec in specs[1:]]
         super().__init__(
@@ -229,10 +229,10 @@ class Scheduler(Run):
         if not unstick(self):
             self.staffing.hurry(self.now)
 
-    def _is_runnable(self, pool: Pool, with_credit: bool) -> bool:
+    def _is_runnable(self, pool: PoolState, with_credit: bool) -> bool:
         return is_runnable(self, pool, with_credit=with_credit)
 
-    def _whose_turn(self) -> Pool | None:
+    def _whose_turn(self) -> PoolState | None:
         """Return a pool that has work and nobody to do it, while somebody with what it needs has nothing to do."""
         for pool in reversed(self.pools):
             if not pool.workers and is_runnable(self, pool) and self._is_worth_a_turn(pool):
@@ -241,7 +241,7 @@ class Scheduler(Run):
                     return pool
         return None
 
-    def _is_worth_a_turn(self, pool: Pool) -> bool:
+    def _is_worth_a_turn(self, pool: PoolState) -> bool:
         """Tell whether a pool would work for longer than it takes to start, or nobody else can do anything."""
         start_up, rate = pool.estimate.start_up_seconds or 0.0, pool.estimate.rate.rate() or 0.0
         is_all_there = self.first_open >= pool.index or not (self.busy or self.in_transition)

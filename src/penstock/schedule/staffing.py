@@ -13,10 +13,10 @@ from penstock.schedule.credit import Credits
 from penstock.schedule.demands import demands_of, remaining_items
 from penstock.schedule.moves import Move, find_move
 from penstock.schedule.nodes import Nodes, Placement
-from penstock.schedule.state import Pool, Settings
+from penstock.schedule.state import PoolState, Settings
 
 # Whether a pool would find something to do; and for which there is credit, if that is asked.
-Runnable = Callable[[Pool, bool], bool]
+Runnable = Callable[[PoolState, bool], bool]
 
 _WORTH_IT = 0.97
 # Every further correction, as long as nothing new has happened, has to gain so many times as much as the one before.
@@ -44,7 +44,7 @@ class PlanRecord:
 class Staffing:
     """Decides on worker counts for the pools of one run."""
 
-    def __init__(self, pools: Sequence[Pool], cluster: Cluster, settings: Settings, budget: Credits) -> None:
+    def __init__(self, pools: Sequence[PoolState], cluster: Cluster, settings: Settings, budget: Credits) -> None:
         self.records: list[PlanRecord] = []
         self.allocation: Allocation | None = None
         # Whether not even one worker of every pool fits at the same time, so that pools take turns.
@@ -134,7 +134,7 @@ class Staffing:
         strict = any(pool.running or runnable(pool, True) for pool in self._pools)
         has_work = [pool.running > 0 or runnable(pool, strict) for pool in self._pools]
 
-        def claim(pool: Pool) -> tuple[bool, bool, int]:
+        def claim(pool: PoolState) -> tuple[bool, bool, int]:
             return (pool.running == 0, not (pool.staffed and has_work[pool.index]), -pool.index)
 
         space = self._empty.copy()
@@ -211,7 +211,7 @@ class Staffing:
         return new_speed / now_speed - 1 if 0 < now_speed < inf else 0.0
 
 
-def _pays(pool: Pool, demand: Demand, staffed: int, now: float) -> bool:
+def _pays(pool: PoolState, demand: Demand, staffed: int, now: float) -> bool:
     """Tell whether a worker started now would still find work when it is ready."""
     speed, start_up = demand.speed(staffed), pool.estimate.start_up_seconds or 0.0
     if not staffed or not 0 < speed < inf:

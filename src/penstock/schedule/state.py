@@ -85,7 +85,7 @@ class Status(Enum):
 
 
 @dataclass
-class Worker:
+class WorkerState:
     """One worker of a pool."""
 
     id: str
@@ -207,7 +207,7 @@ class Batch:
 
 
 @dataclass
-class Pool:
+class PoolState:
     """A pool at work."""
 
     index: int
@@ -218,7 +218,7 @@ class Pool:
     early: list[tuple[Order, str]] = field(default_factory=list)
     ordered: bool = False
     retries: deque[Batch] = field(default_factory=deque)
-    workers: dict[str, Worker] = field(default_factory=dict)
+    workers: dict[str, WorkerState] = field(default_factory=dict)
     # Ready workers by how many batches they hold, in the order they came to hold so many.
     by_load: list[dict[str, None]] = field(default_factory=lambda: [{} for _ in range(MAX_AHEAD + 2)])
     # Workers that have an output to store and no credit for it: which batch, and how many bytes more they need.
@@ -284,7 +284,7 @@ class Pool:
         """Take the first item of the queue."""
         return heapq.heappop(self.waiting)[1]
 
-    def least_busy(self) -> list[Worker]:
+    def least_busy(self) -> list[WorkerState]:
         """Return the workers that may be let go, those first that would be missed least.
 
         One that still starts goes last: all its start-up would be wasted.
@@ -302,11 +302,11 @@ class Pool:
 
 
 @dataclass
-class Run:
+class RunState:
     """Everything about one run; changed only by what the scheduler does in answer to events."""
 
     settings: Settings
-    pools: list[Pool]
+    pools: list[PoolState]
     nodes: Nodes
     credits: Credits
     frontiers: dict[int, Frontier]
@@ -324,7 +324,7 @@ class Run:
     # Places that others have taken: until when they are left alone, the pool that wanted them, the place.
     withheld: list[tuple[float, int, Placement]] = field(default_factory=list)
     actions: list[Action] = field(default_factory=list)
-    workers: dict[str, Worker] = field(default_factory=dict)
+    workers: dict[str, WorkerState] = field(default_factory=dict)
     items: dict[str, Item] = field(default_factory=dict)
     # Pools before this one have nothing left, and nothing can come to them.
     first_open: int = 0
@@ -364,7 +364,7 @@ class Run:
         self.pending.setdefault(placement.node, []).append((pool, placement))
         self.freed[placement.node] = None
 
-    def waits_for_all(self, pool: Pool) -> bool:
+    def waits_for_all(self, pool: PoolState) -> bool:
         """Tell whether a pool may not begin yet because something upstream has not ended."""
         return (pool.spec.barrier or self.settings.batch_mode) and self.first_open < pool.index
 

@@ -7,10 +7,10 @@ from penstock.core.sizes import human_bytes
 from penstock.schedule.dispatch import is_runnable
 from penstock.schedule.granting import is_sated
 from penstock.schedule.pack import gpu_room
-from penstock.schedule.state import Pool, Run, Status, Worker
+from penstock.schedule.state import PoolState, RunState, Status, WorkerState
 
 
-def why_nothing_moves(run: Run) -> dict[str, str]:
+def why_nothing_moves(run: RunState) -> dict[str, str]:
     """Return a reason for each pool that has something to do, or is about to: what it does, or what it waits for.
 
     >>> from penstock.core.cluster import Cluster, Node
@@ -26,7 +26,7 @@ def why_nothing_moves(run: Run) -> dict[str, str]:
     return {pool.spec.name: _why(run, pool) for pool in run.pools if pool.items or pool.starting}
 
 
-def state_of(run: Run) -> str:
+def state_of(run: RunState) -> str:
     """Return the reasons of all pools, one line each, for an error that ends the run.
 
     >>> from penstock.core.cluster import Cluster, Node
@@ -51,7 +51,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _why(run: Run, pool: Pool) -> str:
+def _why(run: RunState, pool: PoolState) -> str:
     running = [worker for worker in pool.workers.values() if worker.batches and not worker.waits_for_credit]
     reasons = [
         _longest(run, running) if running else "",
@@ -61,24 +61,24 @@ def _why(run: Run, pool: Pool) -> str:
     return "; ".join(reason for reason in reasons if reason) or _idle(run, pool)
 
 
-def _longest(run: Run, running: list[Worker]) -> str:
+def _longest(run: RunState, running: list[WorkerState]) -> str:
     first = min(running, key=lambda worker: worker.running_since)
     others = f" ({len(running)} run)" if len(running) > 1 else ""
     return f"batch {first.batches[0].id} runs for {run.now - first.running_since:.0f} s{others}"
 
 
-def _wants_credit(run: Run, pool: Pool) -> str:
+def _wants_credit(run: RunState, pool: PoolState) -> str:
     size = sum(size for _, size in pool.wants.values())
     return f"waiting for {human_bytes(size)} of credit{_holder(run)}"
 
 
-def _holder(run: Run) -> str:
+def _holder(run: RunState) -> str:
     """Say who has most of the bytes in flight in front of it."""
     held, index = max((edge.held_private + edge.held_shared, i) for i, edge in enumerate(run.credits.edges))
     return f": '{run.pools[index + 1].spec.name}' holds {human_bytes(held)}" if held else ""
 
 
-def _starting(run: Run, pool: Pool) -> str:
+def _starting(run: RunState, pool: PoolState) -> str:
     starting = [worker for worker in pool.workers.values() if worker.status is Status.STARTING]
     first = min(starting, key=lambda worker: worker.started_at)
     what = "starting" if first.placed_at is not None else f"waiting for a place on node '{first.placement.node}'"
@@ -86,7 +86,7 @@ def _starting(run: Run, pool: Pool) -> str:
     return f"{who} {what} for {run.now - first.started_at:.0f} s"
 
 
-def _idle(run: Run, pool: Pool) -> str:
+def _idle(run: RunState, pool: PoolState) -> str:
     """Say why nobody works although there is something to do."""
     if run.waits_for_all(pool):
         first = run.pools[run.first_open]
@@ -103,7 +103,7 @@ def _idle(run: Run, pool: Pool) -> str:
     return "about to be given work"
 
 
-def _no_worker(run: Run, pool: Pool) -> str:
+def _no_worker(run: RunState, pool: PoolState) -> str:
     leaving = [worker for worker in run.workers.values() if worker.status in (Status.DRAINING, Status.STOPPING)]
     need = pool.spec.need
     rooms = [free for free in run.nodes.free().values() if free.room_for(need)]
@@ -115,7 +115,7 @@ def _no_worker(run: Run, pool: Pool) -> str:
     return f"no worker fits: needs {need}, {_nearest(run, need)}{waits}"
 
 
-def _nearest(run: Run, need: Resources) -> str:
+def _nearest(run: RunState, need: Resources) -> str:
     """Say how much of what is missing the best node has."""
     free = list(run.nodes.free().values())
     if need.requires_gpu and not any(gpu_room(node.gpus, need) for node in free):

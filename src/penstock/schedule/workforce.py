@@ -7,10 +7,10 @@ from collections import deque
 from penstock.schedule.actions import KillWorker, StartWorker, StopWorker
 from penstock.schedule.clock import clock_in, clock_out, expect_by
 from penstock.schedule.nodes import Placement
-from penstock.schedule.state import Batch, Pool, Run, Status, Worker
+from penstock.schedule.state import Batch, PoolState, RunState, Status, WorkerState
 
 
-def start_missing(run: Run) -> None:
+def start_missing(run: RunState) -> None:
     """Start the workers that pools want and do not have, each at its place, as soon as that is free."""
     freed, run.freed = run.freed, {}
     for node in freed:
@@ -27,9 +27,9 @@ def start_missing(run: Run) -> None:
             run.pending[node] = waiting
 
 
-def _start(run: Run, pool: Pool, placement: Placement) -> Worker:
+def _start(run: RunState, pool: PoolState, placement: Placement) -> WorkerState:
     run.worker_count += 1
-    worker = Worker(f"w{run.worker_count}", pool.index, placement, run.now)
+    worker = WorkerState(f"w{run.worker_count}", pool.index, placement, run.now)
     timeout = place_timeout(run, pool)
     worker.placed_at = run.now if timeout is None else None
     expect_by(run, run.now + (run.settings.start_timeout_s if timeout is None else timeout))
@@ -42,13 +42,13 @@ def _start(run: Run, pool: Pool, placement: Placement) -> Worker:
     return worker
 
 
-def place_timeout(run: Run, pool: Pool) -> float | None:
+def place_timeout(run: RunState, pool: PoolState) -> float | None:
     """Return how long a worker of a pool may wait for its place; None: it has it at once."""
     settings = run.settings
     return settings.place_timeout_s if pool.spec.place_timeout_s is None else pool.spec.place_timeout_s
 
 
-def note_placed(run: Run, worker_id: str) -> None:
+def note_placed(run: RunState, worker_id: str) -> None:
     """Note that a worker has its place, and is being set up."""
     worker = run.workers.get(worker_id)
     if worker is not None and worker.placed_at is None:
@@ -56,7 +56,7 @@ def note_placed(run: Run, worker_id: str) -> None:
         expect_by(run, run.now + run.settings.start_timeout_s)
 
 
-def note_ready(run: Run, worker_id: str) -> None:
+def note_ready(run: RunState, worker_id: str) -> None:
     """Take a worker in that has been set up; one that is to end by now is not taken in."""
     worker = run.workers.get(worker_id)
     if worker is None or worker.status is not Status.STARTING:
@@ -75,7 +75,7 @@ def note_ready(run: Run, worker_id: str) -> None:
         drain(run, predecessor)
 
 
-def remove(run: Run, worker_id: str) -> Worker | None:
+def remove(run: RunState, worker_id: str) -> WorkerState | None:
     """Forget a worker that is gone; what it was given is still on it, for the caller to pass on."""
     worker = run.workers.pop(worker_id, None)
     if worker is None:
@@ -98,7 +98,7 @@ def remove(run: Run, worker_id: str) -> Worker | None:
     return worker
 
 
-def drain(run: Run, worker: Worker) -> None:
+def drain(run: RunState, worker: WorkerState) -> None:
     """Let a worker end when it has done what it was given; one that is not ready yet is not waited for."""
     if worker.is_staff and not worker.batches:
         stop(run, worker)
@@ -106,13 +106,13 @@ def drain(run: Run, worker: Worker) -> None:
         _leave_staff(run, worker, Status.DRAINING)
 
 
-def stop(run: Run, worker: Worker) -> None:
+def stop(run: RunState, worker: WorkerState) -> None:
     """Stop a worker that has nothing to do, or cancel its start."""
     _begin_to_stop(run, worker)
     run.actions.append(StopWorker(worker.id))
 
 
-def kill(run: Run, worker: Worker, reason: str) -> deque[Batch]:
+def kill(run: RunState, worker: WorkerState, reason: str) -> deque[Batch]:
     """End a worker in the middle of what it does, and return what it was given."""
     if worker.batches:
         clock_out(run, worker)
@@ -123,14 +123,14 @@ def kill(run: Run, worker: Worker, reason: str) -> deque[Batch]:
     return batches
 
 
-def withhold(run: Run, worker: Worker) -> None:
+def withhold(run: RunState, worker: WorkerState) -> None:
     """Leave a place alone for a while that others have taken; nothing tells when they leave it."""
     until = run.now + (place_timeout(run, run.pools[worker.pool]) or 0.0)
     run.withheld.append((until, worker.pool, worker.placement))
     expect_by(run, until)
 
 
-def return_withheld(run: Run) -> None:
+def return_withheld(run: RunState) -> None:
     """Try places again that were left alone long enough."""
     due = [entry for entry in run.withheld if entry[0] <= run.now]
     if not due:
@@ -142,7 +142,7 @@ def return_withheld(run: Run) -> None:
     run.ask_for_plan(f"node '{due[0][2].node}' may have room again")
 
 
-def kill_overdue_worker(run: Run, worker: Worker, reason: str) -> None:
+def kill_overdue_worker(run: RunState, worker: WorkerState, reason: str) -> None:
     """End a worker whose batch takes too long. It keeps the batch until it is gone and its position is known."""
     worker.overdue = (worker.batches[0].id, reason)
     worker.stopping_since = run.now
@@ -151,7 +151,7 @@ def kill_overdue_worker(run: Run, worker: Worker, reason: str) -> None:
     expect_by(run, run.now + run.settings.stop_timeout_s)
 
 
-def end_batch(run: Run, worker: Worker) -> None:
+def end_batch(run: RunState, worker: WorkerState) -> None:
     """Take the batch a worker has ended off its list, and see what it does now."""
     pool = run.pools[worker.pool]
     clock_out(run, worker)
@@ -163,7 +163,7 @@ def end_batch(run: Run, worker: Worker) -> None:
     file_by_load(pool, worker)
 
 
-def file_by_load(pool: Pool, worker: Worker) -> None:
+def file_by_load(pool: PoolState, worker: WorkerState) -> None:
     """Keep the workers sorted by how much they hold; who waits, or is to go, is given nothing more."""
     _take_off_file(pool, worker)
     if worker.status is Status.READY and not worker.waits_for_credit:
@@ -171,7 +171,7 @@ def file_by_load(pool: Pool, worker: Worker) -> None:
         pool.by_load[worker.filed_under][worker.id] = None
 
 
-def recycle_if_due(run: Run, worker: Worker) -> None:
+def recycle_if_due(run: RunState, worker: WorkerState) -> None:
     """Replace a worker that has lived, worked or grown too much: the new one first, if there is room for both."""
     pool = run.pools[worker.pool]
     if worker.status is not Status.READY or worker.is_replaced or not _has_served(run, worker):
@@ -191,7 +191,7 @@ def recycle_if_due(run: Run, worker: Worker) -> None:
         _start(run, pool, placement).replaces = worker.id
 
 
-def shut_down(run: Run) -> None:
+def shut_down(run: RunState) -> None:
     """Let every worker go: there is nothing left to do, or no way to do it."""
     for pool in run.pools:
         for worker_id in list(pool.wants):  # nobody would ever give it credit
@@ -202,7 +202,7 @@ def shut_down(run: Run) -> None:
             drain(run, worker)
 
 
-def _has_served(run: Run, worker: Worker) -> bool:
+def _has_served(run: RunState, worker: WorkerState) -> bool:
     spec = run.pools[worker.pool].spec
     too_old = spec.max_lifetime_s is not None and run.now - worker.ready_at >= spec.max_lifetime_s
     too_used = spec.max_tasks_per_worker is not None and worker.tasks_done >= spec.max_tasks_per_worker
@@ -210,7 +210,7 @@ def _has_served(run: Run, worker: Worker) -> bool:
     return too_old or too_used or (spec.max_resident_growth is not None and growth >= spec.max_resident_growth)
 
 
-def _begin_to_stop(run: Run, worker: Worker) -> None:
+def _begin_to_stop(run: RunState, worker: WorkerState) -> None:
     run.pools[worker.pool].starting -= worker.status is Status.STARTING
     run.in_transition += worker.status not in (Status.STARTING, Status.STOPPING)
     worker.stopping_since = run.now
@@ -218,14 +218,14 @@ def _begin_to_stop(run: Run, worker: Worker) -> None:
     _leave_staff(run, worker, Status.STOPPING)
 
 
-def _leave_staff(run: Run, worker: Worker, status: Status) -> None:
+def _leave_staff(run: RunState, worker: WorkerState, status: Status) -> None:
     pool = run.pools[worker.pool]
     pool.staffed -= worker.is_staff
     worker.status = status
     _take_off_file(pool, worker)
 
 
-def _take_off_file(pool: Pool, worker: Worker) -> None:
+def _take_off_file(pool: PoolState, worker: WorkerState) -> None:
     if worker.filed_under is not None:
         pool.by_load[worker.filed_under].pop(worker.id, None)
         worker.filed_under = None

@@ -16,38 +16,38 @@ from typing import Any, cast
 import psutil
 
 from penstock.backends.chain import ChainOrders
+from penstock.backends.chain_pickle import pickled_chain, preludes
 from penstock.backends.local.folders import RunFolders
 from penstock.backends.local.fork_server import fork_server, start
-from penstock.backends.local.holdings import StoredTasks
 from penstock.backends.local.messages import (
     Begin,
-    Free,
     FromWorker,
     Grant,
-    Line,
+    MessageChannel,
     Ready,
-    Run,
+    RunOrder,
     SetupFailed,
     Stop,
+    TornDown,
     ToWorker,
 )
 from penstock.backends.local.own_stages import may_stay, needed_by
 from penstock.backends.local.process import WorkerOrders, worker_main
 from penstock.backends.local.spares import Spare, Spares
+from penstock.backends.local.stored_tasks import StoredTasks
 from penstock.backends.local.task_files import write_spilled
-from penstock.backends.local.worker_process import LocalWorker, resident_bytes
+from penstock.backends.local.worker_process import LocalWorkerHandle, resident_bytes
 from penstock.backends.reception import Reception
 from penstock.backends.reports import Done, Gives
-from penstock.backends.travelling import pickled_chain, preludes
 from penstock.core.cluster import Cluster
 from penstock.core.task import Task
 from penstock.ledger.keeping import KeptLedger
 from penstock.plan.plan import Plan
-from penstock.runtime.books import Books
-from penstock.runtime.crumb import batch_of, crumb_path, make_crumb, take_crumb
 from penstock.runtime.machine import GB
+from penstock.runtime.position_file import batch_of, make_position_file, position_path, take_position
+from penstock.runtime.run_record import RunRecord
 from penstock.runtime.selection import rows_of
-from penstock.runtime.transport import Stored, dump_task
+from penstock.runtime.transport import StoredTask, dump_task
 from penstock.schedule.actions import (
     Action,
     AskWorker,
@@ -76,7 +76,7 @@ class LocalBackend:
         self,
         plan: Plan,
         cluster: Cluster,
-        books: Books,
+        books: RunRecord,
         *,
         max_attempts: int,
         failure_folder: Path,
@@ -93,7 +93,7 @@ class LocalBackend:
         self._context = fork_server(needed_by(plan.pools))
         self._chains = [pickled_chain(plan.pipeline, pool.steps) for pool in plan.pools]
         self.folders = RunFolders.make(spill_dir)
-        self._workers: dict[str, LocalWorker] = {}
+        self._workers: dict[str, LocalWorkerHandle] = {}
         self._spares = Spares()
         self._stored = StoredTasks()
         self._reception = Reception(plan, books, self._stored)
@@ -155,10 +155,10 @@ class LocalBackend:
 
     # -- what the executor uses ----------------------------------------------------------------------------
 
-    def put(self, key: str, task: Task[Any]) -> Stored:
+    def put(self, key: str, task: Task[Any]) -> StoredTask:
         """Store a task that a run begins with."""
         path = write_spilled(dump_task(task), f"root-{len(self._stored)}", self.folders.spill)
-        stored = Stored(task.task_id, task._order, task._sources, 0, rows_of(task), path)
+        stored = StoredTask(task.task_id, task._order, task._sources, 0, rows_of(task), path)
         self._stored.add(key, stored)
         return stored
 
@@ -228,17 +228,17 @@ class LocalBackend:
             process = self._context.Process(target=worker_main, args=(theirs, orders), name=f"penstock-{action.worker}")
             start(process)
             theirs.close()
-            line, served = Line(ours), frozenset()
+            line, served = MessageChannel(ours), frozenset()
             line.never_wait()
         served |= {action.pool}
-        worker = LocalWorker(action.worker, action.pool, process, line, chain.threads, crumb, served=served)
+        worker = LocalWorkerHandle(action.worker, action.pool, process, line, chain.threads, crumb, served=served)
         self._workers[worker.id] = worker
         self._selector.register(worker.line, selectors.EVENT_READ, lambda mask: self._reached(worker, mask))
         self._selector.register(process.sentinel, selectors.EVENT_READ, lambda _mask: self._ended(worker))
         if spare is not None:
             self._send(worker, Begin(orders))
 
-    def _batch_of(self, worker: LocalWorker) -> int | None:
+    def _batch_of(self, worker: LocalWorkerHandle) -> int | None:
         try:
             process = psutil.Process(worker.process.pid)
         except psutil.Error:
@@ -247,14 +247,14 @@ class LocalBackend:
 
     def _make_crumb(self, worker: str) -> Path:
         """Make the file in which a worker notes where it is; on disk where shared memory is full."""
-        path = crumb_path(self.folders.memory, worker)
+        path = position_path(self.folders.memory, worker)
         try:
-            make_crumb(path)
+            make_position_file(path)
         except OSError:
             path.unlink(missing_ok=True)
-            path = crumb_path(self.folders.spill, worker)
+            path = position_path(self.folders.spill, worker)
             with explain_write(str(path)):
-                make_crumb(path)
+                make_position_file(path)
         return path
 
     def _spare_for(self, pool: int, threads: int) -> Spare | None:
@@ -270,14 +270,14 @@ class LocalBackend:
                 self._noted += self._read(leaving[cast(int, descriptor)])
         return spare
 
-    def _send(self, worker: LocalWorker, message: ToWorker) -> None:
+    def _send(self, worker: LocalWorkerHandle, message: ToWorker) -> None:
         """Send a message, without waiting: a worker that is busy, or does not answer, may not take all of it yet."""
         with suppress(BrokenPipeError, ConnectionResetError):  # it has died; its sentinel says so presently
             is_sent = worker.line.post(message)
             if not is_sent and not worker.hung_up:
                 self._listen(worker, selectors.EVENT_READ | selectors.EVENT_WRITE)
 
-    def _reached(self, worker: LocalWorker, mask: int) -> list[Event]:
+    def _reached(self, worker: LocalWorkerHandle, mask: int) -> list[Event]:
         """Go on sending, or take in what a worker has said, whichever is possible."""
         if mask & selectors.EVENT_WRITE and worker.id in self._workers:
             is_sent = True
@@ -287,12 +287,12 @@ class LocalBackend:
                 self._listen(worker, selectors.EVENT_READ)
         return self._read(worker) if mask & selectors.EVENT_READ else []
 
-    def _listen(self, worker: LocalWorker, mask: int) -> None:
+    def _listen(self, worker: LocalWorkerHandle, mask: int) -> None:
         key = self._selector.get_key(worker.line)
         if key.events != mask:
             self._selector.modify(worker.line, mask, key.data)
 
-    def _read(self, worker: LocalWorker) -> list[Event]:
+    def _read(self, worker: LocalWorkerHandle) -> list[Event]:
         """Take in what a worker has said."""
         if worker.id not in self._workers:
             return []
@@ -305,14 +305,14 @@ class LocalBackend:
             return []
         return [event for message in messages for event in self._translate(worker, message)]
 
-    def _translate(self, worker: LocalWorker, message: FromWorker) -> list[Event]:
+    def _translate(self, worker: LocalWorkerHandle, message: FromWorker) -> list[Event]:
         match message:
             case Ready():
                 return [WorkerReady(worker.id)]
             case SetupFailed(reason):
                 worker.kill_reason = reason
                 return []
-            case Free():
+            case TornDown():
                 return self._freed(worker)
             case report if worker.is_dismissed:
                 for stored in report.outputs if isinstance(report, Gives | Done) else ():
@@ -321,16 +321,16 @@ class LocalBackend:
             case report:
                 return self._reception.take(worker, report)
 
-    def _freed(self, worker: LocalWorker) -> list[Event]:
+    def _freed(self, worker: LocalWorkerHandle) -> list[Event]:
         """Keep the process of a worker that has torn down."""
         del self._workers[worker.id]
         self._selector.unregister(worker.line)
         self._selector.unregister(worker.process.sentinel)
-        take_crumb(worker.crumb)
+        take_position(worker.crumb)
         self._spares.add(Spare(worker.process, worker.line, worker.threads, worker.served, self.now()))
         return [WorkerGone(worker.id)]
 
-    def _ended(self, worker: LocalWorker) -> list[Event]:
+    def _ended(self, worker: LocalWorkerHandle) -> list[Event]:
         """Say how a process ended, after everything it had still said."""
         if worker.id not in self._workers:
             return []
@@ -345,7 +345,7 @@ class LocalBackend:
         del self._workers[worker.id]
         self._selector.unregister(worker.process.sentinel)
         worker.line.close()
-        step, rows = take_crumb(worker.crumb)
+        step, rows = take_position(worker.crumb)
         if worker.ending:
             return [*events, WorkerGone(worker.id)]
         reason, from_outside = worker.how_it_ended()
@@ -377,5 +377,6 @@ class LocalBackend:
         last = worker.pool + 1 == len(self._plan.pools)
         spill = last or action.spill
         self._send(
-            worker, Run(action.batch, places, action.credit, action.already, action.selections, action.probe, spill)
+            worker,
+            RunOrder(action.batch, places, action.credit, action.already, action.selections, action.probe, spill),
         )

@@ -16,7 +16,7 @@ _LENGTH = struct.Struct("<Q")
 _READ_AT_ONCE = 1 << 18
 
 
-class Run(NamedTuple):
+class RunOrder(NamedTuple):
     """To a worker: run these stored tasks."""
 
     batch: int
@@ -58,15 +58,15 @@ class SetupFailed(NamedTuple):
     reason: str
 
 
-class Free(NamedTuple):
+class TornDown(NamedTuple):
     """From a worker that is to stay: torn down."""
 
 
-ToWorker = Run | Grant | Stop | Begin
-FromWorker = Ready | SetupFailed | Free | Report
+ToWorker = RunOrder | Grant | Stop | Begin
+FromWorker = Ready | SetupFailed | TornDown | Report
 
 
-class Line:
+class MessageChannel:
     """One end of a connection: whole messages out, and in as many as have arrived with one look."""
 
     def __init__(self, connection: Connection) -> None:

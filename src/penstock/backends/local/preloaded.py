@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from penstock.backends.local.for_good import for_good
+from penstock.backends.local.preload import for_good
 from penstock.runtime.freed_memory import keep_freed_memory
 from penstock.runtime.limits import let_threads_sleep
 

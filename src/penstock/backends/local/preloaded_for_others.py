@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import suppress
 from importlib import import_module
 
-from penstock.backends.local.for_good import everything_of, for_good
+from penstock.backends.local.preload import everything_of, for_good
 
 with for_good():
     everything_of("penstock.text")

@@ -18,31 +18,31 @@ from penstock.backends.chain import ChainOrders, set_up_chain
 from penstock.backends.local.fork_server import leave_signals_to_the_driver
 from penstock.backends.local.messages import (
     Begin,
-    Free,
     FromWorker,
     Grant,
-    Line,
+    MessageChannel,
     Ready,
-    Run,
+    RunOrder,
     SetupFailed,
     Stop,
+    TornDown,
     ToWorker,
 )
 from penstock.backends.local.task_files import write_spilled, write_task
 from penstock.backends.reports import Done, Failed, Gives, Wants
-from penstock.backends.resident import ResidentMemory
+from penstock.backends.resident_memory import ResidentMemory
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.core.worker_info import NodeInfo
 from penstock.errors import PenstockError
-from penstock.runtime.crumb import Crumb
 from penstock.runtime.isolation import stops_everybody
 from penstock.runtime.limits import set_thread_variables
 from penstock.runtime.pandas_later import expect_pandas
+from penstock.runtime.position_file import PositionFile
 from penstock.runtime.reproduction import keep_failure
 from penstock.runtime.selection import rows_of
-from penstock.runtime.transport import Stored, dump_task, joined, load, size_of
-from penstock.runtime.worker import Worker
+from penstock.runtime.transport import StoredTask, dump_task, joined, load, size_of
+from penstock.runtime.worker import ChainRunner
 
 _PR_SET_PDEATHSIG = 1
 _GIVE_AT_MOST = 64
@@ -70,7 +70,7 @@ def worker_main(connection: Connection, orders: WorkerOrders) -> None:
     """Live as a worker until told to stop, or until the driver is gone."""
     _die_with_parent()
     leave_signals_to_the_driver()
-    line = Line(connection)
+    line = MessageChannel(connection)
     following: WorkerOrders | None = orders
     try:
         while following is not None:
@@ -84,7 +84,7 @@ def worker_main(connection: Connection, orders: WorkerOrders) -> None:
 class _Process:
     """One worker: its chain, its credit, and messages that came while it was busy."""
 
-    def __init__(self, line: Line, orders: WorkerOrders) -> None:
+    def __init__(self, line: MessageChannel, orders: WorkerOrders) -> None:
         self._line = line
         self._orders = orders
         self._inbox: deque[ToWorker] = deque()
@@ -92,7 +92,7 @@ class _Process:
         self._failures = 0
         self._stored = 0
         self._resident = ResidentMemory()
-        self._crumb = Crumb(orders.crumb)
+        self._crumb = PositionFile(orders.crumb)
 
     def live(self) -> WorkerOrders | None:
         """Work until told to stop; return what to do then, if there is something."""
@@ -105,14 +105,14 @@ class _Process:
             return None
         self._send(Ready())
         while not isinstance(message := self._next(), Stop):
-            if isinstance(message, Run):
+            if isinstance(message, RunOrder):
                 self._crumb.work_on(message.batch)
                 self._run(worker, message)
                 self._crumb.work_on(None)
         worker.stop()
         if not message.stay:
             return None
-        self._send(Free())
+        self._send(TornDown())
         begin = self._next()
         return begin.orders if isinstance(begin, Begin) else None
 
@@ -121,7 +121,7 @@ class _Process:
             self._inbox.extend(self._line.receive())
         return self._inbox.popleft()
 
-    def _set_up(self) -> Worker:
+    def _set_up(self) -> ChainRunner:
         orders = self._orders
         if orders.with_pandas:
             expect_pandas()
@@ -131,11 +131,11 @@ class _Process:
             orders.chain, orders.steps, orders.memory_folder, node, gpus, self._crumb, self._keep_failure
         )
 
-    def _run(self, worker: Worker, order: Run) -> None:
+    def _run(self, worker: ChainRunner, order: RunOrder) -> None:
         start = time.perf_counter()
         self._credit = order.credit
         waited = 0.0
-        outputs: list[Stored] = []
+        outputs: list[StoredTask] = []
         try:
             for task in worker.stream([load(place) for place in order.places], order.selections, probe=order.probe):
                 if order.probe or task.task_id in order.already:
@@ -164,7 +164,7 @@ class _Process:
         seconds = time.perf_counter() - start - waited
         self._send(Done(order.batch, tuple(outputs), seconds, self._resident.bytes(), counters, rejections))
 
-    def _store(self, task: Task[Any], parts: list[Any], size: int, *, spill: bool) -> Stored:
+    def _store(self, task: Task[Any], parts: list[Any], size: int, *, spill: bool) -> StoredTask:
         place: str | bytes
         if size <= _SMALL:
             place = joined(parts)
@@ -174,9 +174,9 @@ class _Process:
             memory, disk = self._orders.memory_folder, self._orders.spill_folder
             place = write_spilled(parts, name, disk) if spill else write_task(parts, name, memory, disk)
         # What is on disk for want of shared memory counts like the rest: the budget still bounds what waits.
-        return Stored(task.task_id, task._order, task._sources, 0 if spill else size, rows_of(task), place)
+        return StoredTask(task.task_id, task._order, task._sources, 0 if spill else size, rows_of(task), place)
 
-    def _give(self, batch: int, outputs: list[Stored]) -> None:
+    def _give(self, batch: int, outputs: list[StoredTask]) -> None:
         if outputs:
             self._send(Gives(batch, tuple(outputs)))
             outputs.clear()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from multiprocessing.context import ForkServerProcess
 
-from penstock.backends.local.messages import Line
+from penstock.backends.local.messages import MessageChannel
 
 _KEPT_S = 2.0
 
@@ -20,7 +20,7 @@ class Spare:
     """A process that waits for orders."""
 
     process: ForkServerProcess
-    line: Line
+    line: MessageChannel
     threads: int
     served: frozenset[int]
     since: float

@@ -13,8 +13,8 @@ from penstock.backends.local.folders import shared_memory_free
 from penstock.core.cluster import Cluster
 from penstock.ledger.keeping import KeptLedger
 from penstock.plan.plan import Plan, Pool
-from penstock.runtime.books import Books
 from penstock.runtime.machine import this_machine
+from penstock.runtime.run_record import RunRecord
 
 _SHARE_OF_FREE_MEMORY = 0.4
 # Where shared memory is smaller than that, as in most containers, the rest of what waits between stages is on disk.
@@ -50,7 +50,7 @@ class LocalVenue:
         return max(2**26, int(min(_SHARE_OF_FREE_MEMORY * free, max(_LEAST, 0.8 * shared_memory_free()))))
 
     def backend(
-        self, plan: Plan, books: Books, *, max_attempts: int, spill_dir: str | None, ledger: KeptLedger | None
+        self, plan: Plan, books: RunRecord, *, max_attempts: int, spill_dir: str | None, ledger: KeptLedger | None
     ) -> LocalBackend:
         """Make ready to run a plan."""
         return LocalBackend(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from penstock.backends.local.messages import Line
+from penstock.backends.local.messages import MessageChannel
 from penstock.schedule.actions import RunBatch
 
 # Signals that a process hardly ever sends itself: whoever did need not have meant the task.
@@ -17,13 +17,13 @@ _SENT_BY_OTHERS = {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT,
 
 
 @dataclass
-class LocalWorker:
+class LocalWorkerHandle:
     """A worker, and its process."""
 
     id: str
     pool: int
     process: ForkServerProcess
-    line: Line
+    line: MessageChannel
     threads: int
     # Where it notes which step is at work.
     crumb: Path

@@ -15,18 +15,18 @@ from penstock.backends.chain import ChainOrders, set_up_chain
 from penstock.backends.ray.messages import Introduction, KeptFailure, Order, Reports, SetUp, Where
 from penstock.backends.ray.payload import Payload, pack, unpack
 from penstock.backends.reports import Done, Failed, Gives, Report, Wants
-from penstock.backends.resident import ResidentMemory
+from penstock.backends.resident_memory import ResidentMemory
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.core.worker_info import NodeInfo
 from penstock.errors import PenstockError
-from penstock.runtime.crumb import Crumb, crumb_path
 from penstock.runtime.isolation import stops_everybody
 from penstock.runtime.limits import set_thread_variables
+from penstock.runtime.position_file import PositionFile, position_path
 from penstock.runtime.reproduction import how_to_reproduce, pack_failure
 from penstock.runtime.selection import rows_of
-from penstock.runtime.transport import Stored, joined, laid_out, load, pickle_task
-from penstock.runtime.worker import Worker
+from penstock.runtime.transport import StoredTask, joined, laid_out, load, pickle_task
+from penstock.runtime.worker import ChainRunner
 
 _SMALL = 8192
 # An answer carries so much at most beside its last task: who wants one of the tasks has all of them fetched.
@@ -50,7 +50,7 @@ class ActorOrders:
     working_folder: str
 
 
-class StageWorker:
+class WorkerActor:
     """One worker: its chain, orders it has not begun, and the one it is at."""
 
     def __init__(self, orders: ActorOrders) -> None:
@@ -113,14 +113,14 @@ class StageWorker:
 
     # ------------------------------------------------------------------------------------------------------
 
-    def _make_worker(self, chain: bytes) -> Worker:
+    def _make_worker(self, chain: bytes) -> ChainRunner:
         orders = self._orders
         with suppress(OSError):
             os.chdir(orders.working_folder)
         folder = Path(orders.node_folder)
         folder.mkdir(parents=True, exist_ok=True)
         gpus = os.environ.get("CUDA_VISIBLE_DEVICES")
-        self._crumb = Crumb(crumb_path(folder, orders.chain.worker))
+        self._crumb = PositionFile(position_path(folder, orders.chain.worker))
         node = NodeInfo(orders.node_id)
         return set_up_chain(orders.chain, chain, folder, node, gpus, self._crumb, self._keep_failure)
 
@@ -141,7 +141,7 @@ class StageWorker:
     def _run(self, order: Order, payloads: tuple[Payload, ...]) -> Iterator[Report]:
         start, waited = time.perf_counter(), 0.0
         self._credit = order.credit
-        outputs: list[Stored] = []
+        outputs: list[StoredTask] = []
 
         def given() -> Iterator[Gives]:
             if outputs:
@@ -180,7 +180,9 @@ class StageWorker:
         seconds = time.perf_counter() - start - waited
         yield Done(order.batch, tuple(outputs), seconds, self._resident.bytes(), counters, rejections)
 
-    def _store(self, task: Task[Any], header: bytes, buffers: list[memoryview], size: int, *, charged: bool) -> Stored:
+    def _store(
+        self, task: Task[Any], header: bytes, buffers: list[memoryview], size: int, *, charged: bool
+    ) -> StoredTask:
         place: Any
         if size <= _SMALL:
             place = joined(laid_out(header, buffers))
@@ -189,7 +191,7 @@ class StageWorker:
             place = len(self._shelf)
             self._shelf.append(pack(task, (header, buffers)))
             self._shelf_bytes += size
-        return Stored(task.task_id, task._order, task._sources, size if charged else 0, rows_of(task), place)
+        return StoredTask(task.task_id, task._order, task._sources, size if charged else 0, rows_of(task), place)
 
     def _is_loaded(self) -> bool:
         return self._shelf_bytes + self._inline_bytes >= _SHELF_BYTES

@@ -12,26 +12,26 @@ from typing import Any
 import ray
 from ray.exceptions import OutOfMemoryError, RayActorError, RayError, RayTaskError
 
+from penstock.backends.chain_pickle import pickled_chain
+from penstock.backends.ray.answers import AnswerQueue
 from penstock.backends.ray.calls import Calls
-from penstock.backends.ray.ears import Ears
-from penstock.backends.ray.endings import how_it_ended
-from penstock.backends.ray.keeper import LastWords, NodeFacts
+from penstock.backends.ray.exit_reason import exit_reason
+from penstock.backends.ray.free_capacity import ClusterCapacity
 from penstock.backends.ray.memory import MemoryWatch
 from penstock.backends.ray.messages import Introduction, SetUp
+from penstock.backends.ray.node_agent import ExitRecord, NodeFacts
 from penstock.backends.ray.nodes import RayNodes
 from penstock.backends.ray.payload import InStore, Shelf, pack
 from penstock.backends.ray.records import Records
-from penstock.backends.ray.remote_worker import Recruiter, RemoteWorker
-from penstock.backends.ray.room import Room
-from penstock.backends.ray.shares import Shares
+from penstock.backends.ray.remote_worker import RayWorkerHandle, Recruiter
+from penstock.backends.ray.store_space import StoreSpace
 from penstock.backends.reception import Reception
-from penstock.backends.travelling import pickled_chain
 from penstock.core.task import Task
 from penstock.ledger.keeping import KeptLedger
 from penstock.plan.plan import Plan
-from penstock.runtime.books import Books
+from penstock.runtime.run_record import RunRecord
 from penstock.runtime.selection import rows_of
-from penstock.runtime.transport import Stored, dump_task, joined, size_of
+from penstock.runtime.transport import StoredTask, dump_task, joined, size_of
 from penstock.schedule.actions import (
     Action,
     AskWorker,
@@ -71,8 +71,8 @@ class RayBackend:
         self,
         plan: Plan,
         nodes: RayNodes,
-        shares: Shares,
-        books: Books,
+        shares: ClusterCapacity,
+        books: RunRecord,
         *,
         max_attempts: int,
         failure_folder: Path,
@@ -82,9 +82,9 @@ class RayBackend:
         self._shares = shares
         self._chains = [ray.put(pickled_chain(plan.pipeline, pool.steps)) for pool in plan.pools]
         self._recruiter = Recruiter(plan, max_attempts=max_attempts, failure_folder=failure_folder, ledger=ledger)
-        self._workers: dict[str, RemoteWorker] = {}
-        self._ears = Ears()
-        room = Room()
+        self._workers: dict[str, RayWorkerHandle] = {}
+        self._ears = AnswerQueue()
+        room = StoreSpace()
         self._records = Records(room)
         self._reception = Reception(plan, books, self._records)
         self._calls = Calls(
@@ -123,7 +123,9 @@ class RayBackend:
             case _ if (worker := self._workers.get(action.worker)) is not None:
                 self._tell(worker, action)
 
-    def _tell(self, worker: RemoteWorker, action: StopWorker | KillWorker | AskWorker | RunBatch | GrantCredit) -> None:
+    def _tell(
+        self, worker: RayWorkerHandle, action: StopWorker | KillWorker | AskWorker | RunBatch | GrantCredit
+    ) -> None:
         match action:
             case RunBatch():
                 self._calls.order(worker, action)
@@ -156,12 +158,12 @@ class RayBackend:
 
     # -- what the executor uses ----------------------------------------------------------------------------
 
-    def put(self, key: str, task: Task[Any]) -> Stored:
+    def put(self, key: str, task: Task[Any]) -> StoredTask:
         """Store a task that a run begins with."""
         parts = dump_task(task)
         is_small = size_of(parts) <= _SMALL
         place = joined(parts) if is_small else InStore(Shelf(ray.put([pack(task)]), None, 1), 0, 0)
-        stored = Stored(task.task_id, task._order, task._sources, 0, rows_of(task), place)
+        stored = StoredTask(task.task_id, task._order, task._sources, 0, rows_of(task), place)
         self._records.add(key, stored)
         return stored
 
@@ -197,14 +199,14 @@ class RayBackend:
         return any(not worker.is_up and worker.began > since for worker in self._workers.values())
 
     def _introduced(
-        self, worker: RemoteWorker, answer: Introduction | None, _error: BaseException | None
+        self, worker: RayWorkerHandle, answer: Introduction | None, _error: BaseException | None
     ) -> list[Event]:
         if answer is None:
             return []  # its setup fails the same way, and that is reported
         worker.pid = answer.pid
         return [WorkerPlaced(worker.id)]
 
-    def _ask(self, worker: RemoteWorker, batch: int) -> None:
+    def _ask(self, worker: RayWorkerHandle, batch: int) -> None:
         """Have a worker's machine say what it works on: the worker itself would answer only after its batch."""
         if any(order.batch == batch for order in worker.outbox):  # held back here, until there is room for its outputs
             self._ears.tell(WorkerAnswered(worker.id, batch))
@@ -212,10 +214,10 @@ class RayBackend:
             answer = worker.node.keeper.batch_of.remote(worker.id, worker.pid)
             self._ears.listen(answer, partial(self._answered, worker))
 
-    def _answered(self, worker: RemoteWorker, batch: int | None, error: BaseException | None) -> list[Event]:
+    def _answered(self, worker: RayWorkerHandle, batch: int | None, error: BaseException | None) -> list[Event]:
         return [WorkerAnswered(worker.id, batch)] if error is None else []
 
-    def _is_set_up(self, worker: RemoteWorker, answer: SetUp | None, error: BaseException | None) -> list[Event]:
+    def _is_set_up(self, worker: RayWorkerHandle, answer: SetUp | None, error: BaseException | None) -> list[Event]:
         if worker.id not in self._workers:
             return []
         if answer is None:
@@ -226,20 +228,20 @@ class RayBackend:
         worker.is_up = True
         return [WorkerReady(worker.id)]
 
-    def _stopped(self, worker: RemoteWorker, _answer: None, _error: BaseException | None) -> list[Event]:
+    def _stopped(self, worker: RayWorkerHandle, _answer: None, _error: BaseException | None) -> list[Event]:
         if worker.id not in self._workers:
             return []
         self._discard(worker)
         return [WorkerGone(worker.id)]
 
-    def _discard(self, worker: RemoteWorker) -> None:
+    def _discard(self, worker: RayWorkerHandle) -> None:
         """End an actor, and forget it."""
         self._workers.pop(worker.id, None)
         self._calls.forget(worker)
         with suppress(RayError):
             ray.kill(worker.actor)
 
-    def _call_failed(self, worker: RemoteWorker, error: BaseException | None) -> list[Event]:
+    def _call_failed(self, worker: RayWorkerHandle, error: BaseException | None) -> list[Event]:
         """Say that a worker is lost; of one that died, after its machine was asked what is left of it."""
         cause = error.cause if isinstance(error, RayTaskError) else error
         if isinstance(cause, RayActorError | OutOfMemoryError):
@@ -247,7 +249,7 @@ class RayBackend:
         self._discard(worker)
         return [WorkerLost(worker.id, f"{type(cause).__name__}: {cause}")]
 
-    def _died(self, worker: RemoteWorker, error: BaseException | None) -> list[Event]:
+    def _died(self, worker: RayWorkerHandle, error: BaseException | None) -> list[Event]:
         if not worker.is_dead:
             self._calls.forget(worker)
             answer = worker.node.keeper.last_words.remote(worker.id, worker.pid)
@@ -255,18 +257,22 @@ class RayBackend:
         return []
 
     def _last_words(
-        self, worker: RemoteWorker, death: BaseException | None, words: LastWords | None, trouble: BaseException | None
+        self,
+        worker: RayWorkerHandle,
+        death: BaseException | None,
+        words: ExitRecord | None,
+        trouble: BaseException | None,
     ) -> list[Event]:
         if worker.id not in self._workers:
             return []
         if isinstance(trouble, TimeoutError):
-            words = LastWords(None, 0, None, "")
+            words = ExitRecord(None, 0, None, "")
         if words is None:  # nobody answers for that machine any more: it is gone, with everything on it
             return self._lose_node(worker.node.id)
         del self._workers[worker.id]
         if worker.ending:
             return [WorkerGone(worker.id)]
-        reason, from_outside = how_it_ended(worker, death, words)
+        reason, from_outside = exit_reason(worker, death, words)
         return [WorkerLost(worker.id, reason, words.step, words.rows, from_outside)]
 
     # -- machines ------------------------------------------------------------------------------------------

@@ -14,16 +14,16 @@ from typing import Any
 import ray
 from ray.exceptions import GetTimeoutError, ObjectLostError, RayTaskError
 
-from penstock.backends.ray.ears import Ears
+from penstock.backends.ray.answers import AnswerQueue
 from penstock.backends.ray.messages import Order, Reports, Where
 from penstock.backends.ray.payload import FETCH_S, HELD_BY_CALLER, InStore, Shelf
 from penstock.backends.ray.records import Records
-from penstock.backends.ray.remote_worker import Call, RemoteWorker
-from penstock.backends.ray.room import Room
+from penstock.backends.ray.remote_worker import Call, RayWorkerHandle
+from penstock.backends.ray.store_space import StoreSpace
 from penstock.backends.reception import Reception
 from penstock.backends.reports import Done, Failed, Gives, Report
 from penstock.runtime.reproduction import write_failure
-from penstock.runtime.transport import Stored
+from penstock.runtime.transport import StoredTask
 from penstock.schedule.actions import RunBatch
 from penstock.schedule.events import Event, InputsLost
 
@@ -42,15 +42,15 @@ class Calls:
 
     def __init__(
         self,
-        ears: Ears,
+        ears: AnswerQueue,
         records: Records,
-        room: Room,
+        room: StoreSpace,
         reception: Reception,
         failure_folder: Path,
         *,
         is_last: Callable[[int], bool],
         is_expected: Callable[[], bool],
-        on_failure: Callable[[RemoteWorker, BaseException | None], list[Event]],
+        on_failure: Callable[[RayWorkerHandle, BaseException | None], list[Event]],
     ) -> None:
         self._ears = ears
         self._records = records
@@ -60,21 +60,21 @@ class Calls:
         self._is_last = is_last
         self._is_expected = is_expected
         self._on_failure = on_failure
-        self._to_call: dict[str, RemoteWorker] = {}
+        self._to_call: dict[str, RayWorkerHandle] = {}
         self._on_their_way = 0
 
-    def order(self, worker: RemoteWorker, action: RunBatch) -> None:
+    def order(self, worker: RayWorkerHandle, action: RunBatch) -> None:
         """Have a worker told to run a batch."""
         worker.orders[action.batch] = action
         worker.outbox.append(action)
         self._to_call[worker.id] = worker
 
-    def grant(self, worker: RemoteWorker, batch: int, size: int, *, spill: bool) -> None:
+    def grant(self, worker: RayWorkerHandle, batch: int, size: int, *, spill: bool) -> None:
         """Have a worker told that it may store what it asked for."""
         worker.grant = (batch, size, spill)
         self._to_call[worker.id] = worker
 
-    def forget(self, worker: RemoteWorker) -> None:
+    def forget(self, worker: RayWorkerHandle) -> None:
         """Tell a worker nothing more, and take back the room kept for it."""
         if not worker.is_dead:  # calls that no answer will be taken of are not waited for
             self._on_their_way -= sum(call.outcome is None for call in worker.calls)
@@ -95,7 +95,7 @@ class Calls:
 
     # ------------------------------------------------------------------------------------------------------
 
-    def _call(self, worker: RemoteWorker, *, beyond: bool = False) -> list[Event]:
+    def _call(self, worker: RayWorkerHandle, *, beyond: bool = False) -> list[Event]:
         """Call a worker; ``beyond`` the room there is, one order or one grant."""
         has_plenty = worker.calls and len(worker.orders) - len(worker.outbox) >= _PLENTY > len(worker.outbox)
         if worker.is_dead or len(worker.calls) >= _AT_ONCE or (has_plenty and worker.grant is None):
@@ -117,7 +117,7 @@ class Calls:
             self._ears.listen(reports, partial(self._heard, worker, call))
         return self._turn_back(worker)
 
-    def _take_grant(self, worker: RemoteWorker, *, beyond: bool) -> tuple[int, int, bool] | None:
+    def _take_grant(self, worker: RayWorkerHandle, *, beyond: bool) -> tuple[int, int, bool] | None:
         grant = worker.grant
         if grant is None or not (beyond or self._room.has(worker, grant[1])):
             return None
@@ -125,7 +125,7 @@ class Calls:
         self._room.reserve(worker, *grant[:2])
         return grant
 
-    def _take_sendable(self, worker: RemoteWorker, *, beyond: bool) -> list[RunBatch]:
+    def _take_sendable(self, worker: RayWorkerHandle, *, beyond: bool) -> list[RunBatch]:
         """Take what can be sent now: the inputs are there, and there is room for what becomes of them."""
         sendable: list[RunBatch] = []
         while worker.outbox:
@@ -143,7 +143,7 @@ class Calls:
             worker.outbox.pop(0)
         return sendable
 
-    def _in_words(self, worker: RemoteWorker, action: RunBatch, arguments: dict[int, tuple[int, Any]]) -> Order:
+    def _in_words(self, worker: RayWorkerHandle, action: RunBatch, arguments: dict[int, tuple[int, Any]]) -> Order:
         """Put an order into words; what lies in a store becomes an argument of the call, once."""
 
         def where(place: Any) -> Where:  # noqa: ANN401
@@ -159,7 +159,7 @@ class Calls:
     # ------------------------------------------------------------------------------------------------------
 
     def _heard(
-        self, worker: RemoteWorker, call: Call, answer: Reports | None, error: BaseException | None
+        self, worker: RayWorkerHandle, call: Call, answer: Reports | None, error: BaseException | None
     ) -> list[Event]:
         """Take in an answer, and those that came too early, as far as none before them is missing."""
         if worker.is_dead:
@@ -172,7 +172,7 @@ class Calls:
         return events
 
     def _take_in(
-        self, worker: RemoteWorker, call: Call, answer: Reports | None, error: BaseException | None
+        self, worker: RayWorkerHandle, call: Call, answer: Reports | None, error: BaseException | None
     ) -> list[Event]:
         if answer is None:
             return self._failed(worker, call, error)
@@ -196,7 +196,7 @@ class Calls:
                 self._room.release(worker, (report.batch,))
         return events + self._turn_back(worker)
 
-    def _failed(self, worker: RemoteWorker, call: Call, error: BaseException | None) -> list[Event]:
+    def _failed(self, worker: RayWorkerHandle, call: Call, error: BaseException | None) -> list[Event]:
         """Find out what a call failed of: something that the worker was to be given and that is gone, or else."""
         cause = error.cause if isinstance(error, RayTaskError) else error
         if not isinstance(cause, ObjectLostError):
@@ -209,7 +209,7 @@ class Calls:
         self._to_call[worker.id] = worker
         return self._turn_back(worker)
 
-    def _turn_back(self, worker: RemoteWorker) -> list[Event]:
+    def _turn_back(self, worker: RayWorkerHandle) -> list[Event]:
         """Report orders that did not reach the worker, once everything that it was given before them has ended."""
         events: list[Event] = []
         while worker.turned_back and (batch := next(iter(worker.orders), None)) in worker.turned_back:
@@ -226,7 +226,7 @@ def _placed(report: Report, shelf: Shelf) -> Report:
     return report._replace(outputs=tuple(_on_shelf(output, shelf) for output in report.outputs))
 
 
-def _on_shelf(output: Stored, shelf: Shelf) -> Stored:
+def _on_shelf(output: StoredTask, shelf: Shelf) -> StoredTask:
     if not isinstance(output.place, int):
         return output
     shelf.tasks += 1

@@ -20,7 +20,7 @@ from typing import Self
 import psutil
 
 from penstock.backends.ray import prometheus
-from penstock.backends.ray.joining import use_token_if_there_is_one
+from penstock.backends.ray.connect import use_token_if_there_is_one
 from penstock.backends.ray.ports import answers, free_port
 from penstock.errors import ClusterError
 from penstock.extras import require

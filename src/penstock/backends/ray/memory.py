@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
-from penstock.backends.ray.ears import Ears
+from penstock.backends.ray.answers import AnswerQueue
 from penstock.backends.ray.nodes import RayNode
-from penstock.backends.ray.remote_worker import RemoteWorker
+from penstock.backends.ray.remote_worker import RayWorkerHandle
 from penstock.plan.plan import Plan
 from penstock.runtime.machine import GB
 from penstock.schedule.events import Event
@@ -20,7 +20,7 @@ _IF_NOBODY_DECLARED_S = 2.5
 class MemoryWatch:
     """Asks the machines how much memory the workers there use."""
 
-    def __init__(self, plan: Plan, ears: Ears) -> None:
+    def __init__(self, plan: Plan, ears: AnswerQueue) -> None:
         self.next_look = 0.0
         # The most that all together were seen to use.
         self.peak = 0
@@ -28,10 +28,10 @@ class MemoryWatch:
         self._limits = [int((pool.resources.memory_gb or 0) * GB) for pool in plan.pools]
         self._used: dict[str, int] = {}
 
-    def look(self, now: float, workers: Iterable[RemoteWorker]) -> None:
+    def look(self, now: float, workers: Iterable[RayWorkerHandle]) -> None:
         """Have the machines look at their workers, and end those that exceed what their stages declared."""
         self.next_look = now + (_EVERY_S if any(self._limits) else _IF_NOBODY_DECLARED_S)
-        here: dict[str, list[RemoteWorker]] = {}
+        here: dict[str, list[RayWorkerHandle]] = {}
         for worker in workers:
             if worker.pid is not None and not worker.is_dead:
                 here.setdefault(worker.node.id, []).append(worker)
@@ -42,13 +42,13 @@ class MemoryWatch:
         """Leave out a machine that is gone."""
         self._used.pop(node_id, None)
 
-    def _ask(self, node: RayNode, workers: list[RemoteWorker]) -> None:
+    def _ask(self, node: RayNode, workers: list[RayWorkerHandle]) -> None:
         limits = {worker.pid: self._limits[worker.pool] for worker in workers}
         answer = node.keeper.end_what_exceeds.remote(limits)
         self._ears.listen(answer, partial(self._told, node.id, workers))
 
     def _told(
-        self, node_id: str, workers: list[RemoteWorker], answer: dict[int, int] | None, _error: BaseException | None
+        self, node_id: str, workers: list[RayWorkerHandle], answer: dict[int, int] | None, _error: BaseException | None
     ) -> list[Event]:
         if answer is None:
             return []

@@ -11,7 +11,7 @@ from typing import Any
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from penstock.backends.ray.keeper import NodeFacts, NodeKeeper
+from penstock.backends.ray.node_agent import NodeAgent, NodeFacts
 from penstock.core.cluster import Cluster, Gpu, Node
 from penstock.errors import ClusterError
 from penstock.runtime.machine import GB
@@ -119,7 +119,7 @@ class RayNodes:
 
     def _ask(self, row: dict[str, Any]) -> Any:  # noqa: ANN401 - a reference of Ray's
         keeper = (
-            ray.remote(NodeKeeper)
+            ray.remote(NodeAgent)
             .options(
                 num_cpus=0,
                 max_restarts=2,

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
 from penstock.backends.ray.payload import InStore
-from penstock.backends.ray.room import Room
-from penstock.runtime.transport import Stored
+from penstock.backends.ray.store_space import StoreSpace
+from penstock.runtime.transport import StoredTask
 
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
@@ -21,7 +21,7 @@ class Record:
     """One task, and those it came from."""
 
     key: str
-    stored: Stored
+    stored: StoredTask
     parents: tuple[Record, ...]
 
     @property
@@ -33,7 +33,7 @@ class Record:
 class Records:
     """All tasks that are on their way, and what is left of their ancestors."""
 
-    def __init__(self, room: Room) -> None:
+    def __init__(self, room: StoreSpace) -> None:
         self._room = room
         self._live: dict[str, Record] = {}
         # Those and all their ancestors; only since anybody has asked for one that was consumed, or something was lost.
@@ -43,7 +43,7 @@ class Records:
         # From what the last task was made.
         self._latest: tuple[Sequence[str], tuple[Record, ...]] = ((), ())
 
-    def add(self, key: str, stored: Stored, made_from: Sequence[str] = ()) -> bool:
+    def add(self, key: str, stored: StoredTask, made_from: Sequence[str] = ()) -> bool:
         """Take in a stored task; return True if it was there before and got lost."""
         if made_from is not self._latest[0]:  # several made from the same come one after another
             self._latest = made_from, tuple(self._find(parent) for parent in made_from)
@@ -56,7 +56,7 @@ class Records:
         self._awaited.discard(key)
         return was_lost
 
-    def stored(self, key: str) -> Stored:
+    def stored(self, key: str) -> StoredTask:
         """Return where a task lies; also one that was consumed, while something descends from it."""
         return self._find(key).stored
 

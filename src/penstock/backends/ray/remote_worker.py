@@ -13,11 +13,11 @@ from typing import Any
 import ray
 
 from penstock.backends.chain import ChainOrders
-from penstock.backends.ray.actor import ActorOrders, StageWorker
-from penstock.backends.ray.amounts import Amount
+from penstock.backends.chain_pickle import preludes
+from penstock.backends.ray.actor import ActorOrders, WorkerActor
 from penstock.backends.ray.messages import Reports
 from penstock.backends.ray.nodes import RayNode
-from penstock.backends.travelling import preludes
+from penstock.backends.ray.ray_resources import RayResources
 from penstock.ledger.keeping import KeptLedger
 from penstock.plan.plan import Plan
 from penstock.runtime.machine import GB
@@ -38,14 +38,14 @@ class Call:
 
 
 @dataclass(eq=False)
-class RemoteWorker:
+class RayWorkerHandle:
     """One worker actor."""
 
     id: str
     pool: int
     node: RayNode
     # What it has of that machine.
-    uses: Amount
+    uses: RayResources
     actor: Any
     # How it is called: Ray makes a new thing of a method each time it is named.
     work: Any
@@ -77,9 +77,9 @@ class Recruiter:
         self._max_attempts = max_attempts
         self._failure_folder = failure_folder
         self._ledger = ledger
-        self._actor_class = ray.remote(StageWorker)
+        self._actor_class = ray.remote(WorkerActor)
 
-    def start(self, action: StartWorker, node: RayNode) -> RemoteWorker:
+    def start(self, action: StartWorker, node: RayNode) -> RayWorkerHandle:
         """Begin to start a worker on a machine."""
         pool = self._plan.pools[action.pool]
         need = pool.resources
@@ -102,7 +102,7 @@ class Recruiter:
             failure_folder=str(self._failure_folder),
             working_folder=str(Path.cwd()),
         )
-        uses = Amount(_rounded(need.cpus), _rounded(share), need.memory_gb or 0.0)
+        uses = RayResources(_rounded(need.cpus), _rounded(share), need.memory_gb or 0.0)
         actor = self._actor_class.options(
             num_cpus=uses.cpus,
             num_gpus=uses.gpus,
@@ -113,7 +113,7 @@ class Recruiter:
             max_task_retries=0,
         ).remote(orders)
         work = actor.work.options(num_returns=2)
-        return RemoteWorker(action.worker, action.pool, node, uses, actor, work)
+        return RayWorkerHandle(action.worker, action.pool, node, uses, actor, work)
 
 
 def _rounded(amount: float) -> float:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.backends.ray.client import RayClient, _ray
-from penstock.backends.ray.joining import join, use_token_if_there_is_one
+from penstock.backends.ray.connect import connect, use_token_if_there_is_one
 from penstock.backends.ray.ports import answers
 from penstock.errors import ClusterError
 from penstock.extras import require
@@ -86,7 +86,7 @@ class SlurmRayClient(RayClient):
         import ray
 
         deadline = time.monotonic() + self.worker_connect_timeout_s
-        join(self._head_address())
+        connect(self._head_address())
         try:
             while (here := sum(node["Alive"] for node in ray.nodes())) < self._num_nodes():
                 if time.monotonic() > deadline:

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.backends.backend import RunBackend
-from penstock.backends.ray.joining import JOIN_TIMEOUT_S, JOIN_WITH_ENVIRONMENT_S, join
+from penstock.backends.ray.connect import JOIN_TIMEOUT_S, JOIN_WITH_ENVIRONMENT_S, connect
 from penstock.backends.ray.ports import answers
 from penstock.core.cluster import Cluster
 from penstock.errors import ClusterError
 from penstock.extras import require
 from penstock.ledger.keeping import KeptLedger
 from penstock.plan.plan import Plan, Pool
-from penstock.runtime.books import Books
+from penstock.runtime.run_record import RunRecord
 from penstock.storage.owned_folders import owned_name
 
 _ADDRESS = "RAY_ADDRESS"
@@ -47,8 +47,8 @@ class RayVenue:
         gpu_memory_gb: float | None = None,
     ) -> None:
         ray = require("ray", "ray", "Running on a Ray cluster")
+        from penstock.backends.ray.free_capacity import ClusterCapacity
         from penstock.backends.ray.nodes import RayNodes
-        from penstock.backends.ray.shares import Shares
 
         self._ray = ray
         self._runtime_env = runtime_env
@@ -61,7 +61,7 @@ class RayVenue:
                 owned_name(), cpu_share=cpu_share, ignore_head=ignore_head, gpu_memory_gb=gpu_memory_gb
             )
             self.cluster = self.nodes.look()
-            self._shares = Shares(self.nodes)
+            self._shares = ClusterCapacity(self.nodes)
         except BaseException:
             self.close()
             raise
@@ -82,7 +82,7 @@ class RayVenue:
         if address[-1].isdigit() and "://" not in address and not answers(address):
             raise ClusterError(self._nobody(address, "connection refused."))  # Ray would try for minutes
         try:
-            join(address, JOIN_WITH_ENVIRONMENT_S if runtime_env else JOIN_TIMEOUT_S, runtime_env=runtime_env)
+            connect(address, JOIN_WITH_ENVIRONMENT_S if runtime_env else JOIN_TIMEOUT_S, runtime_env=runtime_env)
         except (ConnectionError, ClusterError) as error:
             raise ClusterError(self._nobody(address, str(error))) from error
 
@@ -103,13 +103,13 @@ class RayVenue:
 
     def budget(self, asked: int | None) -> int:
         """Take what was asked for, and never more than the object stores hold before Ray writes to disk."""
-        from penstock.backends.ray.room import STORE_SHARE
+        from penstock.backends.ray.store_space import STORE_SHARE
 
         room = int(STORE_SHARE * sum(node.store_bytes for node in self.nodes.by_name.values()))
         return min(asked or room, room)
 
     def backend(
-        self, plan: Plan, books: Books, *, max_attempts: int, spill_dir: str | None, ledger: KeptLedger | None
+        self, plan: Plan, books: RunRecord, *, max_attempts: int, spill_dir: str | None, ledger: KeptLedger | None
     ) -> RunBackend:
         """Make ready to run a plan; where Ray writes what does not fit is Ray's own setting."""
         from penstock.backends.ray.backend import RayBackend

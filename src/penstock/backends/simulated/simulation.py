@@ -67,7 +67,7 @@ class SimulatedWorker:
 
 
 @dataclass
-class Stored:
+class SimulatedItem:
     """An item that lies somewhere between two pools."""
 
     order: Order
@@ -88,9 +88,9 @@ class Simulation:
         self._count = itertools.count()
         self._calendar: list[tuple[float, int, Happening]] = []
         self._workers: dict[str, SimulatedWorker] = {}
-        self._items: dict[str, Stored] = {}
+        self._items: dict[str, SimulatedItem] = {}
         # What was consumed: gone, unless the driver had it.
-        self._consumed: dict[str, Stored] = {}
+        self._consumed: dict[str, SimulatedItem] = {}
         self._bytes = 0
         self._immediate: list[Event] = []
         self._record = record
@@ -197,7 +197,7 @@ class Simulation:
     def add_items(self, outputs: Sequence[Output]) -> None:
         """Note the items a run begins with."""
         for output in outputs:
-            self._items[item_key(0, output.id)] = Stored(output.order, output.rows)
+            self._items[item_key(0, output.id)] = SimulatedItem(output.order, output.rows)
 
     @property
     def stored_items(self) -> int:
@@ -390,7 +390,7 @@ class Simulation:
     def _put(self, pool: int, output: Output, node: str) -> None:
         key = item_key(pool, output.id)
         self._drop(key)
-        self._items[key] = Stored(output.order, output.rows, output.size, node)
+        self._items[key] = SimulatedItem(output.order, output.rows, output.size, node)
         self._bytes += self._items[key].size
         self.trace.peak_bytes = max(self.trace.peak_bytes, self._bytes)
 

@@ -22,7 +22,7 @@ class LongLine(NamedTuple):
     beginning: bytes
 
 
-class Block(NamedTuple):
+class LineBlock(NamedTuple):
     """Some whole lines."""
 
     data: pa.Buffer
@@ -36,7 +36,7 @@ class Block(NamedTuple):
     long_line: LongLine | None = None
 
 
-def read_blocks(stream: IO[bytes] | RawIOBase, blocksize: int, max_line_bytes: int) -> Iterator[Block]:
+def read_blocks(stream: IO[bytes] | RawIOBase, blocksize: int, max_line_bytes: int) -> Iterator[LineBlock]:
     """Read a stream in blocks that end with a line; only a line that is longer makes one longer than ``blocksize``.
 
     A line that is found to be longer than ``max_line_bytes`` before it ends is not held: its block says so.
@@ -81,7 +81,7 @@ def read_blocks(stream: IO[bytes] | RawIOBase, blocksize: int, max_line_bytes: i
         yield _block(b"".join(pending), size, offset, is_last=True, trouble=trouble)
 
 
-def read_part(stream: IO[bytes], start: int, end: int, max_line_bytes: int) -> Iterator[Block]:
+def read_part(stream: IO[bytes], start: int, end: int, max_line_bytes: int) -> Iterator[LineBlock]:
     """Read the lines that begin in some bytes of a file; the last of them may end behind these.
 
     So every line of a file belongs to exactly one of the parts it is cut into, wherever the cuts fall. Of a last line
@@ -102,7 +102,7 @@ def read_part(stream: IO[bytes], start: int, end: int, max_line_bytes: int) -> I
         length, _, trouble = _rest_of_long_line(stream, filled - last + len(rest), looks_ahead=False)
         long_line = LongLine(length, b"".join([view[last:filled], rest])[:LONGEST_EXCERPT])
         del view
-        block = Block(buffer.slice(first, last - first), begin + first, is_last=True, trouble=trouble)
+        block = LineBlock(buffer.slice(first, last - first), begin + first, is_last=True, trouble=trouble)
         yield _without_mark(block)._replace(long_line=long_line)
         return
     if len(rest) <= _READ_ON_BYTES:
@@ -115,7 +115,7 @@ def read_part(stream: IO[bytes], start: int, end: int, max_line_bytes: int) -> I
             filled - first,
         )
     del view
-    yield _without_mark(Block(buffer.slice(first, filled + len(rest) - first), begin + first, is_last=True))
+    yield _without_mark(LineBlock(buffer.slice(first, filled + len(rest) - first), begin + first, is_last=True))
 
 
 def _read(stream: IO[bytes] | RawIOBase, size: int) -> tuple[bytes, str]:
@@ -198,11 +198,11 @@ def _rest_of_line(stream: IO[bytes], most: int) -> tuple[bytes, bool]:
 
 def _block(
     joined: bytes, size: int, offset: int, *, is_last: bool, trouble: str = "", long_line: LongLine | None = None
-) -> Block:
-    return _without_mark(Block(pa.py_buffer(joined).slice(0, size), offset, is_last, trouble, long_line))
+) -> LineBlock:
+    return _without_mark(LineBlock(pa.py_buffer(joined).slice(0, size), offset, is_last, trouble, long_line))
 
 
-def _without_mark(block: Block) -> Block:
+def _without_mark(block: LineBlock) -> LineBlock:
     """Leave out the mark that some programs put at the beginning of a file."""
     if block.offset == 0 and bytes(memoryview(block.data)[:3]) == BYTE_ORDER_MARK:
         return block._replace(data=block.data.slice(3), offset=3)

@@ -27,7 +27,7 @@ _MOST_BYTES_PER_LINE = 16_000_000
 
 
 @dataclass
-class Place:
+class SampleSpot:
     """Documents that were found side by side."""
 
     file: str
@@ -55,7 +55,7 @@ class Place:
         return self.file_bytes if self.table is not None else self.bytes
 
 
-def sample_jsonl(files: Sequence[SizedFile], documents: int, places: int) -> Iterator[Place]:
+def sample_jsonl(files: Sequence[SizedFile], documents: int, places: int) -> Iterator[SampleSpot]:
     """Yield lines from across some JSONL files."""
     streams: dict[str, Iterator[bytes]] = {}
     for stretch in _stretches(files, places):
@@ -65,7 +65,7 @@ def sample_jsonl(files: Sequence[SizedFile], documents: int, places: int) -> Ite
                 lines = streams.setdefault(file.path, _all_lines(file.path))
             else:
                 lines = _lines_between(file.path, start, end)
-            found = Place(file.path, list(_until_enough(lines, missing)))
+            found = SampleSpot(file.path, list(_until_enough(lines, missing)))
             if found.lines:
                 yield found
             missing -= found.count
@@ -73,7 +73,7 @@ def sample_jsonl(files: Sequence[SizedFile], documents: int, places: int) -> Ite
                 break
 
 
-def sample_parquet(files: Sequence[SizedFile], documents: int, places: int) -> Iterator[Place]:
+def sample_parquet(files: Sequence[SizedFile], documents: int, places: int) -> Iterator[SampleSpot]:
     """Yield rows from across some Parquet files."""
     import pyarrow.parquet as pq
 
@@ -86,7 +86,7 @@ def sample_parquet(files: Sequence[SizedFile], documents: int, places: int) -> I
                 first, stop = rows * start // file.size, rows * end // file.size
                 table = _rows(parquet, first, min(stop, first + missing))
             if table is not None and table.num_rows:
-                yield Place(file.path, table=table, file_bytes=file.size * table.num_rows / rows)
+                yield SampleSpot(file.path, table=table, file_bytes=file.size * table.num_rows / rows)
                 missing -= table.num_rows
             if missing <= 0:
                 break

@@ -18,11 +18,11 @@ from penstock.errors import InputError, MissingColumnError
 from penstock.storage.compression import Decompressed, compressing, compression_of, ending_of
 from penstock.storage.filesystem import open_stored
 from penstock.storage.formats import JSONL
-from penstock.text.io.blocks import Block, read_blocks, read_part
+from penstock.text.io.blocks import LineBlock, read_blocks, read_part
 from penstock.text.io.json_lines import BadLine, Scan, long_line, scan_lines
 from penstock.text.io.json_rows import JsonRows, join_rows
 from penstock.text.io.json_writing import write_rows, write_table
-from penstock.text.io.reader import DocumentReader, DocumentReaderStage, Piece, places
+from penstock.text.io.reader import DocumentReader, DocumentReaderStage, ReadBatch, places
 from penstock.text.io.writer import DocumentWriter
 
 _ON_BAD_LINE = ("skip", "fail")
@@ -88,7 +88,7 @@ class JsonlReaderStage(DocumentReaderStage):
         self.text_field = text_field
         self.max_line_bytes = parse_bytes(max_line_bytes)
 
-    def read_pieces(self, task: FileGroupTask, blocksize: int) -> Iterator[Piece]:
+    def read_pieces(self, task: FileGroupTask, blocksize: int) -> Iterator[ReadBatch]:
         """Read the lines of a task; small files become one piece."""
         held: list[tuple[JsonRows, npt.NDArray[np.int64]]] = []
         held_bytes = 0
@@ -111,15 +111,15 @@ class JsonlReaderStage(DocumentReaderStage):
         if held:
             yield self._piece(held, is_last=True)
 
-    def _piece(self, held: list[tuple[JsonRows, npt.NDArray[np.int64]]], *, is_last: bool) -> Piece:
+    def _piece(self, held: list[tuple[JsonRows, npt.NDArray[np.int64]]], *, is_last: bool) -> ReadBatch:
         rows = join_rows([part for part, _ in held])
         where = np.concatenate([part for _, part in held])
         if self.fields is not None:
             fields = tuple(self.fields)
             rows = replace(rows, line_names=fields, shows_all=False, order=fields)
-        return Piece(rows, where, is_last)
+        return ReadBatch(rows, where, is_last)
 
-    def _read(self, file: _File, block: Block) -> JsonRows:
+    def _read(self, file: _File, block: LineBlock) -> JsonRows:
         """Find the documents in a block, and account for every other line of it."""
         scan = scan_lines(block.data, self.text_field, self.max_line_bytes)
         if block.long_line is not None:
@@ -148,7 +148,7 @@ class JsonlReaderStage(DocumentReaderStage):
         file.lines += scan.lines
         return JsonRows(block.data, scan.starts, scan.ends, tuple(scan.names))
 
-    def _set_rest_aside(self, file: _File, block: Block, scan: Scan) -> None:
+    def _set_rest_aside(self, file: _File, block: LineBlock, scan: Scan) -> None:
         """Say of a file that was cut short how much of it there is."""
         if not file.good:
             raise InputError(f"{file.path}: cannot be read: {block.trouble}")
@@ -175,7 +175,7 @@ class JsonlReaderStage(DocumentReaderStage):
 
 def _blocks(
     path: str, stream: IO[bytes], part: tuple[int, int] | None, blocksize: int, max_line_bytes: int
-) -> Iterator[Block]:
+) -> Iterator[LineBlock]:
     if part is not None:
         return read_part(stream, *part, max_line_bytes)
     ending = compression_of(path)

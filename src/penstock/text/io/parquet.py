@@ -22,7 +22,7 @@ from penstock.errors import InputError, MissingColumnError
 from penstock.storage.filesystem import filesystem_of, is_local, open_stored, reading, refuse_special_file
 from penstock.storage.formats import PARQUET
 from penstock.text.io.arrow_types import unified, without_views
-from penstock.text.io.reader import DocumentReader, DocumentReaderStage, Piece, places
+from penstock.text.io.reader import DocumentReader, DocumentReaderStage, ReadBatch, places
 from penstock.text.io.writer import DocumentWriter
 from penstock.text.text_column import is_text
 
@@ -78,7 +78,7 @@ class ParquetReaderStage(DocumentReaderStage):
         self.text_field = text_field
         self.max_row_bytes = parse_bytes(max_row_bytes)
 
-    def read_pieces(self, task: FileGroupTask, blocksize: int) -> Iterator[Piece]:
+    def read_pieces(self, task: FileGroupTask, blocksize: int) -> Iterator[ReadBatch]:
         """Read the rows of a task: in one piece if that fits into a block, otherwise in several."""
         looks = [self._look(path, task.reader_config.get("part")) for path in task.data]
         in_one = sum(look.size for look in looks) <= blocksize
@@ -175,14 +175,14 @@ def _beginning(row: pa.RecordBatch, text_field: str | None) -> str:
     return "" if wanted is None else pc.utf8_slice_codeunits(row[wanted], 0, MAX_EXCERPT)[0].as_py() or ""
 
 
-def _piece(held: list[_Rows], is_last: bool) -> Piece:
+def _piece(held: list[_Rows], is_last: bool) -> ReadBatch:
     """Put rows together and let go of them: nobody here may hold a block that has been given out."""
     where = np.concatenate([places(rows.file, rows.numbers) for rows in held])
     tables = [
         pa.Table.from_batches([rows.batch for rows in of_file])
         for _, of_file in groupby(held, key=lambda rows: rows.file)
     ]
-    piece = Piece(pa.concat_tables(agree_on_json(tables), promote_options="default"), where, is_last)
+    piece = ReadBatch(pa.concat_tables(agree_on_json(tables), promote_options="default"), where, is_last)
     held.clear()
     return piece
 

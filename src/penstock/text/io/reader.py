@@ -20,7 +20,7 @@ from penstock.errors import suggestion
 from penstock.text.io.partitioning import DEFAULT_BLOCKSIZE, FilePartitioningStage
 
 
-class Piece(NamedTuple):
+class ReadBatch(NamedTuple):
     """Documents of a task, no more of them than fit into a block."""
 
     documents: LazyRows | pa.Table
@@ -57,7 +57,7 @@ class DocumentReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
                     f"{suggestion(key, self.known_read_kwargs)}"
                 )
 
-    def read_pieces(self, task: FileGroupTask, blocksize: int) -> Iterator[Piece]:
+    def read_pieces(self, task: FileGroupTask, blocksize: int) -> Iterator[ReadBatch]:
         """Read the documents of a task, a block at a time."""
         raise NotImplementedError
 
@@ -75,8 +75,8 @@ class DocumentReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
         """Say no: a piece goes on in the worker that read it, because a block costs more to move than to filter."""
         return False
 
-    def _batches(self, task: FileGroupTask, first: Piece, others: Iterator[Piece]) -> Iterator[DocumentBatch]:
-        piece: Piece | None = first
+    def _batches(self, task: FileGroupTask, first: ReadBatch, others: Iterator[ReadBatch]) -> Iterator[DocumentBatch]:
+        piece: ReadBatch | None = first
         del first  # nothing here may hold a block that has been given out
         count = 0
         file_starts: dict[int, int] = {}
@@ -87,7 +87,7 @@ class DocumentReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
             yield batches.pop()
             piece = next(others, None)
 
-    def _batch(self, task: FileGroupTask, piece: Piece, already: int, file_starts: dict[int, int]) -> DocumentBatch:
+    def _batch(self, task: FileGroupTask, piece: ReadBatch, already: int, file_starts: dict[int, int]) -> DocumentBatch:
         """Make a batch of a piece; ``file_starts`` says which document of the task is the first of each file so far."""
         batch = DocumentBatch(task.dataset_name, piece.documents)
         numbers = np.arange(already, already + batch.num_items, dtype=np.int64)

@@ -26,7 +26,7 @@ _BYTES_LOOKED_AT = 1 << 18
 
 
 @dataclass(frozen=True)
-class Extent:
+class InputSurvey:
     """What there is to read."""
 
     table: FileTable
@@ -54,7 +54,7 @@ class _Look(NamedTuple):
 
 def look_at(
     files: Sequence[SizedFile], filetype: str, text_field: str, parameter: str, options: dict[str, Any] | None
-) -> Extent:
+) -> InputSurvey:
     """Look at some files; if none of those looked into has the column of texts, say so before anything is done."""
     look_into = _look_into_parquet if filetype == "parquet" else _look_into_jsonl
     looks = [look_into(file, text_field, options) for file in files[:: max(1, len(files) // _FILES_LOOKED_INTO)]]
@@ -64,7 +64,7 @@ def look_at(
     stored = sum(look.stored_bytes for look in looks)
     text = sum(look.text_bytes for look in looks)
     text_bytes = int(sum(file.size for file in files) * text / max(1, stored))
-    return Extent(
+    return InputSurvey(
         FileTable.of(files),
         mark_files(files, options),
         text_bytes,

@@ -16,7 +16,7 @@ from penstock.schedule.events import Event
 Meaning = Callable[[Any, BaseException | None], list[Event]]
 
 
-class Ears:
+class AnswerQueue:
     """What was heard and not yet taken in."""
 
     def __init__(self) -> None:

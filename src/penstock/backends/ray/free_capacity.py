@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from ray._private.state import available_resources_per_node
 
-from penstock.backends.ray.amounts import Amount
 from penstock.backends.ray.nodes import RayNode, RayNodes
-from penstock.backends.ray.remote_worker import RemoteWorker
+from penstock.backends.ray.ray_resources import RayResources
+from penstock.backends.ray.remote_worker import RayWorkerHandle
 from penstock.core.cluster import Cluster, Node
 from penstock.plan.plan import Plan
 
@@ -23,16 +23,16 @@ _POLL_S = 0.1
 _PATIENCE_S = 1.5
 
 
-class Shares:
+class ClusterCapacity:
     """How much of each machine a run has been given to plan with."""
 
     def __init__(self, nodes: RayNodes) -> None:
         self._nodes = nodes
         # The machines that were there at the beginning; one that joins later is the run's as it comes.
         self._whole: dict[str, RayNode] = {}
-        self._given: dict[str, Amount] = {}
+        self._given: dict[str, RayResources] = {}
         # What was free when last looked, and which of our workers there were.
-        self._seen: dict[str, tuple[frozenset[str], Amount]] = {}
+        self._seen: dict[str, tuple[frozenset[str], RayResources]] = {}
         self._parts = 0
 
     def begin(self, plan: Plan, say: Callable[[str], None]) -> Cluster:
@@ -57,27 +57,27 @@ class Shares:
                 )
             time.sleep(_POLL_S)
 
-    def growth(self, workers: Iterable[RemoteWorker]) -> list[Node]:
+    def growth(self, workers: Iterable[RayWorkerHandle]) -> list[Node]:
         """Return what other jobs have given back since, as further machines: parts of those that are known."""
         known = {found.id for found in self._nodes.by_name.values()}
         short = [
             found for node_id, found in self._whole.items()
-            if node_id in known and self._given[node_id] != Amount.of(found.node)
+            if node_id in known and self._given[node_id] != RayResources.of(found.node)
         ]  # fmt: skip
         if not short:
             return []
-        ours: dict[str, list[RemoteWorker]] = {found.id: [] for found in short}
+        ours: dict[str, list[RayWorkerHandle]] = {found.id: [] for found in short}
         for worker in workers:
             ours.get(worker.node.id, []).append(worker)
         free = self._free()
         return [part for found in short if (part := self._grown(found, free[found.id], ours[found.id])) is not None]
 
-    def _grown(self, found: RayNode, free: Amount, ours: Sequence[RemoteWorker]) -> Node | None:
+    def _grown(self, found: RayNode, free: RayResources, ours: Sequence[RayWorkerHandle]) -> Node | None:
         now = (frozenset(worker.id for worker in ours), free)
         before, self._seen[found.id] = self._seen.get(found.id), now
         if before != now or not all(worker.is_up and not worker.ending for worker in ours):
             return None
-        everything = Amount.of(found.node)
+        everything = RayResources.of(found.node)
         has = sum((worker.uses for worker in ours), free).within(everything)
         more = (has - self._given[found.id]).within(everything)
         if more.cpus < 1 and more.gpus < 1:
@@ -88,9 +88,9 @@ class Shares:
         self._nodes.by_name[part.name] = replace(found, node=part)
         return part
 
-    def _free(self) -> dict[str, Amount]:
+    def _free(self) -> dict[str, RayResources]:
         told = available_resources_per_node()
         return {
-            node_id: Amount.told(told.get(node_id, {})).within(Amount.of(found.node))
+            node_id: RayResources.told(told.get(node_id, {})).within(RayResources.of(found.node))
             for node_id, found in self._whole.items()
         }

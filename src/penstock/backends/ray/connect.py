@@ -19,7 +19,7 @@ JOIN_WITH_ENVIRONMENT_S = 600.0
 _POLL_S = 0.1
 
 
-def join(address: str, timeout_s: float = JOIN_TIMEOUT_S, **settings: Any) -> None:  # noqa: ANN401 - settings of Ray's
+def connect(address: str, timeout_s: float = JOIN_TIMEOUT_S, **settings: Any) -> None:  # noqa: ANN401 - settings of Ray's
     """Join the cluster at an address, as quietly as Ray can.
 
     Ray tries for many minutes to reach a cluster that is going down, inside of calls that no signal interrupts. So it

@@ -12,13 +12,13 @@ from penstock.core.cluster import Cluster
 from penstock.core.pipeline import Pipeline
 from penstock.core.task import Task
 from penstock.errors import OutputError, PlanError
+from penstock.executors.changed_input import withdraw_changed
+from penstock.executors.origins import origins_of
+from penstock.executors.planning import plan_pipeline
 from penstock.ledger.forgetting import forget_tasks
 from penstock.ledger.keeping import KeptLedger, clear_ledger, open_ledger
 from penstock.plan.plan import Plan
-from penstock.runtime.changed_input import withdraw_changed
 from penstock.runtime.fingerprint import fingerprint
-from penstock.runtime.origins import origins_of
-from penstock.runtime.planning import plan_pipeline
 from penstock.storage.filesystem import filesystem_of, require_working_folder
 from penstock.storage.journal import Journal
 from penstock.storage.leftovers import remove_leftovers

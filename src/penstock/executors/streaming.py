@@ -9,21 +9,21 @@ from pathlib import Path
 from typing import Any
 
 from penstock.backends.backend import Venue
-from penstock.backends.cycles import rarely_searched
+from penstock.backends.gc_tuning import rarely_searched
 from penstock.backends.local.folders import spill_folder
 from penstock.backends.local.venue import LocalVenue
 from penstock.backends.ray.venue import RayVenue, is_at_hand
-from penstock.backends.streaming_run import StreamingRun, Terms
 from penstock.core.lineage import root_tasks
 from penstock.core.pipeline import Pipeline
 from penstock.core.sizes import parse_bytes
 from penstock.core.task import Task
 from penstock.errors import OutputError, StageError, Terminated, suggestion
+from penstock.executors.open_run import OpenRun, how_to_resume, open_run
+from penstock.executors.stop_signals import StopSignals
+from penstock.executors.streaming_run import StreamingRun, Terms
 from penstock.monitor.console import say_on_stderr
 from penstock.monitor.summary import RunSummary
 from penstock.runtime.blame import row_in_words
-from penstock.runtime.opening import OpenRun, how_to_resume, open_run
-from penstock.runtime.stop_signals import StopSignals
 
 _DEFAULTS: dict[str, Any] = {
     "logging_interval": 60,

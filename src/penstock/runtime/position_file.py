@@ -17,12 +17,12 @@ _SIZE = _STEP.size + _BATCH.size
 _NONE = -1
 
 
-class Crumb:
+class PositionFile:
     """The file, as the worker sees it."""
 
     def __init__(self, path: Path) -> None:
         if not path.exists():
-            make_crumb(path)
+            make_position_file(path)
         with path.open("r+b") as stream:
             self._map = mmap.mmap(stream.fileno(), _SIZE)
 
@@ -35,17 +35,17 @@ class Crumb:
         _BATCH.pack_into(self._map, _STEP.size, _NONE if batch is None else batch)
 
 
-def make_crumb(path: Path) -> None:
+def make_position_file(path: Path) -> None:
     """Make the file of a worker that is nowhere yet."""
     path.write_bytes(_STEP.pack(_NONE, 0) + _BATCH.pack(_NONE))
 
 
-def crumb_path(folder: Path, worker: str) -> Path:
+def position_path(folder: Path, worker: str) -> Path:
     """Return the file of a worker."""
     return folder / f"crumb-{worker}"
 
 
-def take_crumb(path: Path) -> tuple[int | None, int]:
+def take_position(path: Path) -> tuple[int | None, int]:
     """Return where a dead worker was, the step of its chain and the rows there, and remove the file."""
     try:
         step, rows = _STEP.unpack_from(path.read_bytes())

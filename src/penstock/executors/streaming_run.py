@@ -12,14 +12,14 @@ from penstock.backends.backend import RunBackend, Venue, drive
 from penstock.backends.observe import pool_records, snapshot
 from penstock.backends.pool_specs import pool_spec
 from penstock.core.task import Task
+from penstock.executors.open_run import OpenRun
+from penstock.executors.stop_signals import StopSignals, say_that_it_stops
 from penstock.monitor.live import LiveView
 from penstock.monitor.summary import RunSummary
 from penstock.monitor.words import silence
-from penstock.runtime.books import Books
-from penstock.runtime.opening import OpenRun
+from penstock.runtime.run_record import RunRecord
 from penstock.runtime.selection import rows_of
 from penstock.runtime.speeds import Speed, keys_of, read_speeds, write_speeds
-from penstock.runtime.stop_signals import StopSignals, say_that_it_stops
 from penstock.schedule.events import Output
 from penstock.schedule.scheduler import Scheduler
 from penstock.schedule.state import Settings, item_key
@@ -62,7 +62,7 @@ class StreamingRun:
     def __init__(self, opened: OpenRun, venue: Venue, terms: Terms) -> None:
         self.opened = opened
         failure_folder = Path(_local_folder(opened, opened.plan.pipeline)) / "failures"
-        self.books = Books(
+        self.books = RunRecord(
             opened.plan, opened.folder, opened.journal, failure_folder, ignores_failures=terms.ignore_failures
         )
         settings = Settings(

@@ -18,17 +18,17 @@ from penstock.core.pipeline import Pipeline
 from penstock.core.task import Task
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
 from penstock.errors import PenstockError, Terminated, suggestion
+from penstock.executors.open_run import OpenRun, how_to_resume, open_run
+from penstock.executors.stop_signals import StopSignals
 from penstock.monitor.console import say_on_stderr
 from penstock.monitor.progress import Progress
 from penstock.monitor.summary import RunSummary
 from penstock.plan.plan import Pool
 from penstock.runtime.conservation import compare_steps, raise_if_any
 from penstock.runtime.machine import this_machine
-from penstock.runtime.opening import OpenRun, how_to_resume, open_run
 from penstock.runtime.selection import count_rows, rows_of
 from penstock.runtime.settlement import Settlement
-from penstock.runtime.stop_signals import StopSignals
-from penstock.runtime.worker import Worker
+from penstock.runtime.worker import ChainRunner
 
 _CONFIG_KEYS = ("logging_interval",)
 
@@ -138,7 +138,7 @@ class _InlineRun:
         self._progress = progress
         # The user's own stages are never run: a copy is, so that a second run starts from the same.
         self._workers = [
-            Worker(copy.deepcopy(pool.steps), ledger=opened.ledger.orders(number) if opened.ledger else None)
+            ChainRunner(copy.deepcopy(pool.steps), ledger=opened.ledger.orders(number) if opened.ledger else None)
             for number, pool in enumerate(plan.pools)
         ]
         self._started_at = time.monotonic()
@@ -151,7 +151,7 @@ class _InlineRun:
         """Run every task to the end."""
         pools = list(zip(self._plan.pools, self._workers, strict=True))
         self._rows_begun = count_rows(roots)
-        started: list[Worker] = []
+        started: list[ChainRunner] = []
         try:
             for number, worker in enumerate(self._workers):
                 started.append(worker)
@@ -196,7 +196,7 @@ class _InlineRun:
             resumed=self._settlement.resumed,
         )
 
-    def _run_sources(self, sources: list[Task[Any]], pools: list[tuple[Pool, Worker]]) -> None:
+    def _run_sources(self, sources: list[Task[Any]], pools: list[tuple[Pool, ChainRunner]]) -> None:
         self._progress.total = len(sources)
         stream: Iterator[list[Task[Any]]] = ([source] for source in self._fresh(sources))
         for pool, worker in pools:
@@ -224,7 +224,7 @@ class _InlineRun:
         """How many source tasks are complete."""
         return self._settlement.sources_done
 
-    def _through(self, pool: Pool, worker: Worker, stream: Iterator[list[Task[Any]]]) -> Iterator[list[Task[Any]]]:
+    def _through(self, pool: Pool, worker: ChainRunner, stream: Iterator[list[Task[Any]]]) -> Iterator[list[Task[Any]]]:
         waiting: list[Task[Any]] = []
         for tasks in stream:
             if not tasks:
@@ -236,7 +236,7 @@ class _InlineRun:
         if waiting:
             yield from self._work(worker, waiting)
 
-    def _work(self, worker: Worker, tasks: list[Task[Any]]) -> Iterator[list[Task[Any]]]:
+    def _work(self, worker: ChainRunner, tasks: list[Task[Any]]) -> Iterator[list[Task[Any]]]:
         # A stage may change a task in place and hand it on: remember where each came from before that.
         origins = [copy.copy(task) for task in tasks]
         for output in worker.stream(tasks):
@@ -247,7 +247,7 @@ class _InlineRun:
         yield []  # a task that became nothing may still complete its source
 
 
-def _stop_all(workers: list[Worker]) -> None:
+def _stop_all(workers: list[ChainRunner]) -> None:
     """Stop every worker, last first, and then raise the first trouble there was."""
     troubles: list[PenstockError] = []
     for worker in reversed(workers):

@@ -17,14 +17,14 @@ from penstock.runtime.reproduction import keep_failure
 from penstock.runtime.selection import count_rows
 from penstock.runtime.settlement import Settlement
 from penstock.runtime.systematic import Systematic
-from penstock.runtime.transport import Stored
+from penstock.runtime.transport import StoredTask
 from penstock.storage.journal import Journal
 from penstock.storage.run_folder import RunFolder
 
 _KEPT_FAILURES = 20
 
 
-class Books:
+class RunRecord:
     """Keeps account of one run on the driver."""
 
     def __init__(
@@ -72,18 +72,18 @@ class Books:
         for total, counted in zip(self.counters[pool], counters, strict=False):
             total.add(counted)
 
-    def emitted(self, outputs: Sequence[Stored], *, last: bool) -> None:
+    def emitted(self, outputs: Sequence[StoredTask], *, last: bool) -> None:
         """Note tasks that are on their way now; those of the last pool are at their end."""
         self._on_its_way.enter(outputs)
         if last:
             self._on_its_way.leave(outputs)
 
-    def result(self, stored: Stored) -> None:
+    def result(self, stored: StoredTask) -> None:
         """Take in one task that came out of the last pool."""
         self._on_its_way.output(stored.load())
         stored.remove()
 
-    def done(self, inputs: Sequence[Stored], rejections: Sequence[Rejection]) -> None:
+    def done(self, inputs: Sequence[StoredTask], rejections: Sequence[Rejection]) -> None:
         """Note that a batch is finished: what it became has been noted before."""
         self._set_aside(inputs, rejections)
         self._leave(inputs)
@@ -92,7 +92,7 @@ class Books:
         """Write down rows of a batch that ends the run: a checkpoint must not take it for done."""
         self._set_aside((), rejections)
 
-    def give_up(self, pool: int, inputs: Sequence[Stored], error: str) -> None:
+    def give_up(self, pool: int, inputs: Sequence[StoredTask], error: str) -> None:
         """Write down all rows of a batch that no worker could process, when it is not known which of them are bad."""
         tasks = [stored.load() for stored in inputs]
         steps = self._plan.pools[pool].steps
@@ -103,11 +103,11 @@ class Books:
         self._set_aside(inputs, rejections)
         self._leave(inputs)
 
-    def _leave(self, inputs: Sequence[Stored]) -> None:
+    def _leave(self, inputs: Sequence[StoredTask]) -> None:
         self._on_its_way.leave([stored for stored in inputs if stored.sources])
         self.settlement.commit()
 
-    def _set_aside(self, inputs: Sequence[Stored], rejections: Sequence[Rejection]) -> None:
+    def _set_aside(self, inputs: Sequence[StoredTask], rejections: Sequence[Rejection]) -> None:
         if not rejections:
             return
         failures = [rejection for rejection in rejections if rejection.failed and not self._is_repeated(rejection)]

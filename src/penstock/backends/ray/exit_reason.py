@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ray.exceptions import RayActorError
 
-from penstock.backends.ray.keeper import LastWords
-from penstock.backends.ray.remote_worker import RemoteWorker
+from penstock.backends.ray.node_agent import ExitRecord
+from penstock.backends.ray.remote_worker import RayWorkerHandle
 
 
-def how_it_ended(worker: RemoteWorker, death: BaseException | None, words: LastWords) -> tuple[str, bool]:
+def exit_reason(worker: RayWorkerHandle, death: BaseException | None, words: ExitRecord) -> tuple[str, bool]:
     """Return why a worker died, and whether somebody else may have ended it."""
     log = "".join(f"\n    | {line}" for line in words.log.splitlines())
     said = f"\n    its log ends with:{log}" if log else ""

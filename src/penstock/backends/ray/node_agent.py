@@ -13,8 +13,8 @@ from typing import NamedTuple
 import psutil
 
 from penstock.core.cluster import Gpu
-from penstock.runtime.crumb import batch_of, crumb_path, take_crumb
 from penstock.runtime.machine import find_gpus
+from penstock.runtime.position_file import batch_of, position_path, take_position
 
 _TAIL_LINES = 12
 _TAIL_BYTES = 20_000
@@ -29,7 +29,7 @@ class NodeFacts(NamedTuple):
     gpus: tuple[Gpu, ...]
 
 
-class LastWords(NamedTuple):
+class ExitRecord(NamedTuple):
     """What is left of a worker that died."""
 
     # Where it was: the step of its chain and the rows there, if it had begun anything.
@@ -41,7 +41,7 @@ class LastWords(NamedTuple):
     log: str
 
 
-class NodeKeeper:
+class NodeAgent:
     """Answers for one machine."""
 
     def __init__(self, folder: str, logs: str) -> None:
@@ -53,12 +53,12 @@ class NodeKeeper:
         """Say what this machine has."""
         return NodeFacts(find_gpus())
 
-    def last_words(self, worker: str, pid: int | None) -> LastWords:
+    def last_words(self, worker: str, pid: int | None) -> ExitRecord:
         """Return what is left of a worker that died."""
-        step, rows = take_crumb(crumb_path(self._folder, worker))
+        step, rows = take_position(position_path(self._folder, worker))
         lines = _tail(self._logs, pid) if pid is not None else []
         found = [match[1] for line in lines if (match := _SIGNAL.search(line))]
-        return LastWords(step, rows, found[-1] if found else None, "\n".join(_worth_showing(lines)))
+        return ExitRecord(step, rows, found[-1] if found else None, "\n".join(_worth_showing(lines)))
 
     def batch_of(self, worker: str, pid: int) -> int | None:
         """Return the batch a worker works on; None: on none, or its process has ended or was stopped by a signal."""
@@ -66,7 +66,7 @@ class NodeKeeper:
             process = psutil.Process(pid)
         except psutil.Error:
             return None
-        return batch_of(crumb_path(self._folder, worker), process)
+        return batch_of(position_path(self._folder, worker), process)
 
     def end_what_exceeds(self, limits: dict[int, int]) -> dict[int, int]:
         """Kill processes that use more memory than they may; return how much those had, and all together under 0."""

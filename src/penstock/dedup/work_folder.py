@@ -27,7 +27,7 @@ _SHARE_OF_FREE_MEMORY = 0.4
 _FORM = 1
 
 
-class Workplace:
+class WorkFolder:
     """A folder for one input and one set of parameters: what is in it is whole, and right for them.
 
     In a ``with`` block no other run works in it, nor in the ``outputs``, which are folders. Temporary files that killed

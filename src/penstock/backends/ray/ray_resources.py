@@ -9,10 +9,10 @@ from penstock.runtime.machine import GB
 
 
 @dataclass(frozen=True)
-class Amount:
+class RayResources:
     """CPUs, GPUs and memory together.
 
-    >>> Amount(4, 1, 16) - Amount(1, 0.5)
+    >>> RayResources(4, 1, 16) - RayResources(1, 0.5)
     Amount(cpus=3, gpus=0.5, memory_gb=16.0)
     """
 
@@ -21,27 +21,27 @@ class Amount:
     memory_gb: float = 0.0
 
     @classmethod
-    def of(cls, node: Node) -> Amount:
+    def of(cls, node: Node) -> RayResources:
         """Return all that a machine has."""
         return cls(node.cpus, float(len(node.gpus)), node.memory_gb)
 
     @classmethod
-    def told(cls, resources: dict[str, float]) -> Amount:
+    def told(cls, resources: dict[str, float]) -> RayResources:
         """Return what a table of Ray's says."""
         return cls(resources.get("CPU", 0.0), resources.get("GPU", 0.0), resources.get("memory", 0.0) / GB)
 
-    def __add__(self, other: Amount) -> Amount:
+    def __add__(self, other: RayResources) -> RayResources:
         """Return both together."""
-        return Amount(self.cpus + other.cpus, self.gpus + other.gpus, self.memory_gb + other.memory_gb)
+        return RayResources(self.cpus + other.cpus, self.gpus + other.gpus, self.memory_gb + other.memory_gb)
 
-    def __sub__(self, other: Amount) -> Amount:
+    def __sub__(self, other: RayResources) -> RayResources:
         """Return what one is more than the other, which may be less than nothing."""
-        return Amount(self.cpus - other.cpus, self.gpus - other.gpus, self.memory_gb - other.memory_gb)
+        return RayResources(self.cpus - other.cpus, self.gpus - other.gpus, self.memory_gb - other.memory_gb)
 
-    def within(self, other: Amount) -> Amount:
+    def within(self, other: RayResources) -> RayResources:
         """Return the lesser of two amounts, of each kind; never less than nothing."""
         pairs = ((self.cpus, other.cpus), (self.gpus, other.gpus), (self.memory_gb, other.memory_gb))
-        return Amount(*(max(0.0, min(pair)) for pair in pairs))
+        return RayResources(*(max(0.0, min(pair)) for pair in pairs))
 
     def cut(self, node: Node) -> Node:
         """Return a machine that has only so much; a GPU that somebody has a share of is not used."""
