@@ -38,7 +38,7 @@ def written(folder: Path) -> list[dict[str, object]]:
 
 
 def test_the_python_block_of_the_readme(crawl: Path) -> None:
-    block, _ = blocks("README.md", "python")
+    [block] = blocks("README.md", "python")
     exec(compile(block, "README.md", "exec"), {"__name__": "readme"})
     assert written(crawl / "clean") == [{"id": 1, "text": WORDS.strip(), "words": 7}]
 
@@ -69,7 +69,7 @@ def without_extras(folder: Path) -> dict[str, str]:
 
 
 def test_the_python_block_of_the_readme_works_after_its_install_command(crawl: Path) -> None:
-    block, _ = blocks("README.md", "python")
+    [block] = blocks("README.md", "python")
     (crawl / "script.py").write_text(block)
     done = subprocess.run(
         [sys.executable, "script.py"], env=without_extras(crawl), capture_output=True, text=True, timeout=120
@@ -97,24 +97,11 @@ def test_a_stage_that_needs_pandas_names_the_command_that_installs_it(crawl: Pat
     )
 
 
-def test_the_resources_and_executors_of_the_readme() -> None:
-    _, block = blocks("README.md", "python")
-    exec(compile(block, "README.md", "exec"), {"__name__": "readme"})
-
-
-def test_the_yaml_block_of_the_readme(crawl: Path) -> None:
-    [block] = blocks("README.md", "yaml")
-    (crawl / "clean.yaml").write_text(block)
-    command = [sys.executable, "-m", "penstock", "run", "clean.yaml"]
-    subprocess.run([*command, "min_words=7"], check=True, capture_output=True)
-    assert [document["id"] for document in written(crawl / "clean")] == [1]
-
-
 def test_the_commands_of_the_readme(crawl: Path) -> None:
     """Everything after ``pip install .``; installing and the two make targets are what runs this test."""
     lines = "".join(blocks("README.md", "console")).splitlines()
     commands = [line.removeprefix("$ ").split("#")[0].split() for line in lines if line.startswith("$ penstock")]
-    assert [words[1] for words in commands] == ["demo", "curate", "plan", "doctor", "why", "whatif", "preview"]
+    assert [words[1] for words in commands] == ["demo", "curate", "why", "dedup", "doctor"]
     for words in commands:
         done = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, check=False)
         assert done.returncode == 0, (words, done.stderr)
