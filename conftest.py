@@ -15,7 +15,19 @@ settings.load_profile("penstock")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Kernels for a GPU can be imported only where Triton is.
-_GPU_KERNELS = ["src/penstock/kernels/minhash_gpu.py", "src/penstock/kernels/minhash_triton.py"]
+_GPU_KERNELS = [
+    f"src/penstock/{name}.py"
+    for name in (
+        "kernels/cuda_module",
+        "kernels/disentangled_attention",
+        "kernels/encoder_triton",
+        "kernels/minhash_gpu",
+        "kernels/minhash_triton",
+        "models/encoder_weights",
+        "models/packed_bert",
+        "models/packed_deberta",
+    )
+]
 collect_ignore = [] if find_spec("triton") else _GPU_KERNELS
 
 

@@ -1,0 +1,1 @@
+"""Models on documents: encoders that run without padding, on a GPU."""
