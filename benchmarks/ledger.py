@@ -25,11 +25,11 @@ import pyarrow.parquet as pq
 
 from penstock import StreamingExecutor
 from penstock.executors.inline import InlineExecutor
-from penstock.ledger.fragment import Fragment, RuleColumn, pack
-from penstock.ledger.notes import Notes
-from penstock.ledger.reading import find_ledger
-from penstock.ledger.rules import Rules, StageRule, write_rules
-from penstock.ledger.whatif import parse_changes, what_if
+from penstock.ledger.query.ledger import find_ledger
+from penstock.ledger.query.whatif import parse_changes, what_if
+from penstock.ledger.store.block_writer import Notes
+from penstock.ledger.store.fragment import Fragment, RuleColumn, pack
+from penstock.ledger.store.rules import Rules, StageRule, write_rules
 from penstock.recipe.recipe import load_recipe
 
 _FILES = 8

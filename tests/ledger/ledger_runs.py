@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock import InlineExecutor, Pipeline, StreamingExecutor
 from penstock.core.stage import ProcessingStage
-from penstock.ledger.reading import Ledger, find_ledger
+from penstock.ledger.query.ledger import Ledger, find_ledger
 from penstock.text import JsonlReader, JsonlWriter, RepeatedLinesFilter, ScoreFilter, WordCountFilter
 
 Stage = ProcessingStage[Any, Any]

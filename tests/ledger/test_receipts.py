@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 from ledger_runs import filters, run, write_documents
-from test_keeping import Choosy, PandasFilter, Splitter
+from test_run_ledger import Choosy, PandasFilter, Splitter
 
 from penstock.errors import InputError
-from penstock.ledger.letters import failure_of
-from penstock.ledger.overview import overview
-from penstock.ledger.reading import Ledger, find_ledger
-from penstock.ledger.receipts import Receipt, find_document, receipt_of
-from penstock.ledger.sampling import dropped_sample, kept_sample
-from penstock.ledger.texts import read_texts
+from penstock.ledger.query.dead_letters import failure_of
+from penstock.ledger.query.ledger import Ledger, find_ledger
+from penstock.ledger.query.overview import overview
+from penstock.ledger.query.receipts import Receipt, find_document, receipt_of
+from penstock.ledger.query.sampling import dropped_sample, kept_sample
+from penstock.ledger.query.source_texts import read_texts
 from penstock.text import AddId, RepeatedLinesFilter, ScoreFilter, WordCountFilter
 
 

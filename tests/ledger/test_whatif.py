@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ledger_runs import filters, run, write_documents
-from test_keeping import PandasFilter
+from test_run_ledger import PandasFilter
 
 from penstock import DocumentBatch, ProcessingStage
 from penstock.core.verdicts import Verdicts
 from penstock.errors import InputError
-from penstock.ledger.reading import Ledger
-from penstock.ledger.texts import read_texts
-from penstock.ledger.whatif import Outcome, parse_changes, what_if
+from penstock.ledger.query.ledger import Ledger
+from penstock.ledger.query.source_texts import read_texts
+from penstock.ledger.query.whatif import Outcome, parse_changes, what_if
 from penstock.text import CommonEnglishWordsFilter, RepeatedLinesFilter, ScoreFilter, WordCountFilter
 
 

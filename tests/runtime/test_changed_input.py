@@ -17,7 +17,7 @@ import pytest
 from penstock import DocumentBatch, InlineExecutor, Pipeline, ProcessingStage, StreamingExecutor, Task
 from penstock.core.files import FileGroupTask
 from penstock.errors import CheckpointError, StageError
-from penstock.ledger.reading import find_ledger
+from penstock.ledger.query.ledger import find_ledger
 from penstock.storage.journal import FILE_NAME
 from penstock.testing import make_batch
 from penstock.text import JsonlReader, JsonlWriter, ParquetReader, ParquetWriter, ScoreFilter, WordCountFilter

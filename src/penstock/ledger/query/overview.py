@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from penstock.ledger.decisions import KEPT
-from penstock.ledger.reading import Ledger
-from penstock.ledger.repeated import only_looked_at
+from penstock.ledger.query.decisions import KEPT
+from penstock.ledger.query.ledger import Ledger
+from penstock.ledger.query.repeated import only_looked_at
 
 
 @dataclass

@@ -16,9 +16,9 @@ from ledger_runs import fates, files_of, filters, run, write_documents
 from penstock import DocumentBatch, InlineExecutor, Pipeline, ProcessingStage, Resources, StreamingExecutor
 from penstock.core.verdicts import Verdicts
 from penstock.errors import InputError, OutputError
-from penstock.ledger.export import export_parquet
-from penstock.ledger.fragment import restored_scores
-from penstock.ledger.reading import find_ledger
+from penstock.ledger.query.export import export_parquet
+from penstock.ledger.query.ledger import find_ledger
+from penstock.ledger.store.fragment import restored_scores
 from penstock.text import JsonlReader, JsonlWriter, ScoreFilter, WordCountFilter
 
 Stage = ProcessingStage[Any, Any]

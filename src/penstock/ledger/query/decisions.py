@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.ledger.fragment import (
+from penstock.ledger.store.fragment import (
     ASKED,
     BLOCK,
     BYTES,
@@ -25,7 +25,7 @@ from penstock.ledger.fragment import (
 )
 
 if TYPE_CHECKING:
-    from penstock.ledger.reading import LedgerPart
+    from penstock.ledger.query.ledger import LedgerPart
 
 Flags = npt.NDArray[np.bool_]
 KEPT = -1

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from penstock.core.documents import DocumentBatch
 from penstock.core.verdicts import Verdicts
-from penstock.ledger.document_rows import Rows, id_column, rows_of
-from penstock.ledger.fragment import Fragment, RuleColumn, pack
-from penstock.ledger.rules import plain_parameters
+from penstock.ledger.record.document_rows import Rows, id_column, rows_of
+from penstock.ledger.store.fragment import Fragment, RuleColumn, pack
+from penstock.ledger.store.rules import plain_parameters
 
 _ALIVE = -1
 

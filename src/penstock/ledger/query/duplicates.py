@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 
 from penstock.core.files import PLACE_BITS
 from penstock.core.paths import shown
-from penstock.ledger.decisions import LedgerPosition
-from penstock.ledger.fragment import BLOCK, ID, ROW
-from penstock.ledger.reading import Ledger
+from penstock.ledger.query.decisions import LedgerPosition
+from penstock.ledger.query.ledger import Ledger
+from penstock.ledger.store.fragment import BLOCK, ID, ROW
 from penstock.storage.filesystem import filesystem_of
 
 # The parameter of a stage that names the table.

@@ -14,13 +14,13 @@ import pyarrow.compute as pc
 
 from penstock.core.files import PLACE_BITS
 from penstock.errors import InputError
-from penstock.ledger.decisions import Decisions, LedgerPosition, assemble
-from penstock.ledger.fragment import BLOCK, ID, ROW
-from penstock.ledger.reading import Ledger, LedgerPart
-from penstock.ledger.repeated import only_looked_at
-from penstock.ledger.texts import is_called, rows_before
-from penstock.ledger.thresholds import shown_parameters
-from penstock.ledger.twins import Twin, find_twin
+from penstock.ledger.query.decisions import Decisions, LedgerPosition, assemble
+from penstock.ledger.query.duplicates import Twin, find_twin
+from penstock.ledger.query.ledger import Ledger, LedgerPart
+from penstock.ledger.query.repeated import only_looked_at
+from penstock.ledger.query.source_texts import is_called, rows_before
+from penstock.ledger.query.thresholds import shown_parameters
+from penstock.ledger.store.fragment import BLOCK, ID, ROW
 from penstock.storage.formats import PARQUET, ends_in
 
 _SHOWN_IDS = 3

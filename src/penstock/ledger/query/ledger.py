@@ -11,11 +11,11 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.errors import InputError
-from penstock.ledger.decisions import Decisions, assemble
-from penstock.ledger.fragment import ID, PARQUET, SCORE, Fragment, column_names, columns_of, describe, to_table
-from penstock.ledger.keeping import FOLDER_NAME
-from penstock.ledger.noted import Summary, alike, find_notes, grouped, read_note, read_summary
-from penstock.ledger.rules import FILE_NAME, Rules, read_rules
+from penstock.ledger.query.decisions import Decisions, assemble
+from penstock.ledger.record.run_ledger import FOLDER_NAME
+from penstock.ledger.store.block_reader import Summary, alike, find_notes, grouped, read_note, read_summary
+from penstock.ledger.store.fragment import ID, PARQUET, SCORE, Fragment, column_names, columns_of, describe, to_table
+from penstock.ledger.store.rules import FILE_NAME, Rules, read_rules
 from penstock.storage.filesystem import filesystem_of
 from penstock.storage.run_folder import FOLDER_NAME as RUN_FOLDER
 

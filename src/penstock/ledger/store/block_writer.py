@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.kernels.text_buffer import text_buffer
-from penstock.ledger.fragment import NAME_LENGTH, Fragment
+from penstock.ledger.store.fragment import NAME_LENGTH, Fragment
 from penstock.storage.atomic import atomic_write
 from penstock.storage.filesystem import filesystem_of, is_local
 from penstock.storage.records import RecordFile, framed

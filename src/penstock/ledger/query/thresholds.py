@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.errors import InputError
-from penstock.ledger.rules import StageRule
+from penstock.ledger.store.rules import StageRule
 
 _KEEP = "keep_document"
 _NOT_ASKED = ("__init__", _KEEP)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from penstock.ledger.collector import LedgerOrders
-from penstock.ledger.fragment import PARQUET, to_table, write_table
-from penstock.ledger.noted import Note, alike, find_notes, grouped, read_note, write_notes
-from penstock.ledger.notes import NOTES
-from penstock.ledger.rules import Rules, rules_of, write_rules
+from penstock.ledger.record.collector import LedgerOrders
+from penstock.ledger.store.block_reader import Note, alike, find_notes, grouped, read_note, write_notes
+from penstock.ledger.store.block_writer import NOTES
+from penstock.ledger.store.fragment import PARQUET, to_table, write_table
+from penstock.ledger.store.rules import Rules, rules_of, write_rules
 from penstock.plan.plan import Plan
 from penstock.storage.atomic import atomic_write
 from penstock.storage.filesystem import filesystem_of

@@ -20,10 +20,10 @@ from penstock.core.files import FileGroupTask
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.core.verdicts import Verdicts
-from penstock.ledger.blocks import Block
-from penstock.ledger.document_rows import Rows, are_distinct, has_rows, holds_documents, id_column, rows_of
-from penstock.ledger.notes import Notes
-from penstock.ledger.rules import plain_parameters
+from penstock.ledger.record.block import Block
+from penstock.ledger.record.document_rows import Rows, are_distinct, has_rows, holds_documents, id_column, rows_of
+from penstock.ledger.store.block_writer import Notes
+from penstock.ledger.store.rules import plain_parameters
 
 # Travels with a task from parent to child: which block its rows count in.
 BLOCK_KEY = "ledger_block"

@@ -12,12 +12,12 @@ import numpy.typing as npt
 import yaml
 
 from penstock.errors import InputError, suggestion
-from penstock.ledger.decisions import KEPT, Decisions, Flags
-from penstock.ledger.fragment import DROPPED_BY, SCORE
-from penstock.ledger.reading import Ledger
-from penstock.ledger.rules import StageRule
-from penstock.ledger.sampling import Drawn, Sample, draw, first_drawn
-from penstock.ledger.thresholds import load_decider, threshold_names, verdicts_with
+from penstock.ledger.query.decisions import KEPT, Decisions, Flags
+from penstock.ledger.query.ledger import Ledger
+from penstock.ledger.query.sampling import Drawn, Sample, draw, first_drawn
+from penstock.ledger.query.thresholds import load_decider, threshold_names, verdicts_with
+from penstock.ledger.store.fragment import DROPPED_BY, SCORE
+from penstock.ledger.store.rules import StageRule
 
 # What becomes of a document: the number of the stage that drops it, or one of these.
 _UNKNOWN = -2

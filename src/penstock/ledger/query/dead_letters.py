@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from penstock.errors import InputError
-from penstock.ledger.receipts import Receipt
+from penstock.ledger.query.receipts import Receipt
 from penstock.storage.filesystem import open_input
 
 

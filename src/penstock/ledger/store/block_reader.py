@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from penstock.ledger.fragment import NAME_LENGTH, Fragment
-from penstock.ledger.notes import NOTES, PARAMETERS, SIZE, decode_head, lz4
+from penstock.ledger.store.block_writer import NOTES, PARAMETERS, SIZE, decode_head, lz4
+from penstock.ledger.store.fragment import NAME_LENGTH, Fragment
 from penstock.storage.filesystem import filesystem_of, is_local, reading
 from penstock.storage.records import framed, read_records
 

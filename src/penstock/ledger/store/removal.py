@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from penstock.ledger.fragment import BLOCK, METADATA, PARQUET, describe, write_table
-from penstock.ledger.keeping import FOLDER_NAME
-from penstock.ledger.noted import find_notes, read_summary, write_notes
-from penstock.ledger.notes import NOTES
+from penstock.ledger.record.run_ledger import FOLDER_NAME
+from penstock.ledger.store.block_reader import find_notes, read_summary, write_notes
+from penstock.ledger.store.block_writer import NOTES
+from penstock.ledger.store.fragment import BLOCK, METADATA, PARQUET, describe, write_table
 from penstock.storage.atomic import atomic_write
 from penstock.storage.filesystem import filesystem_of
 

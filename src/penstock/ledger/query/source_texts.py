@@ -11,10 +11,10 @@ import numpy as np
 from penstock.core.documents import DocumentBatch
 from penstock.core.files import FileGroupTask
 from penstock.errors import PenstockError
-from penstock.ledger.decisions import LedgerPosition
-from penstock.ledger.reading import Ledger
-from penstock.ledger.rules import Rules
-from penstock.ledger.thresholds import load_decider
+from penstock.ledger.query.decisions import LedgerPosition
+from penstock.ledger.query.ledger import Ledger
+from penstock.ledger.query.thresholds import load_decider
+from penstock.ledger.store.rules import Rules
 
 # A document as its reader gives it, or the reason why there is none.
 Found = dict[str, Any] | str

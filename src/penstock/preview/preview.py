@@ -15,9 +15,9 @@ import numpy.typing as npt
 from penstock.core.files import SizedFile
 from penstock.errors import PlanError, StageError
 from penstock.executors.inline import InlineExecutor
-from penstock.ledger.decisions import Decisions, assemble
-from penstock.ledger.reading import find_ledger
-from penstock.ledger.yields import Share, clustered_share
+from penstock.ledger.query.decisions import Decisions, assemble
+from penstock.ledger.query.ledger import find_ledger
+from penstock.preview.clustered_share import Share, clustered_share
 from penstock.recipe.recipe import load_recipe
 from penstock.runtime.machine import this_machine
 from penstock.text.io.input_sample import SampleSpot, sample_jsonl, sample_parquet

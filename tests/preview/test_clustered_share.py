@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.ledger.yields import clustered_share
+from penstock.preview.clustered_share import clustered_share
 
 
 @pytest.mark.parametrize("resemblance", [0.0, 0.3])

@@ -11,10 +11,21 @@ from ledger_runs import fates, filters, run, write_documents
 
 from penstock import DocumentBatch, Resources
 from penstock.core.stage import ProcessingStage
-from penstock.ledger.fragment import ASKED, BYTES, DROPPED_BY, FAILED, ID, SCORE, Fragment, RuleColumn, pack, to_table
-from penstock.ledger.noted import alike, find_notes, read_note
-from penstock.ledger.notes import Notes
-from penstock.ledger.reading import find_ledger
+from penstock.ledger.query.ledger import find_ledger
+from penstock.ledger.store.block_reader import alike, find_notes, read_note
+from penstock.ledger.store.block_writer import Notes
+from penstock.ledger.store.fragment import (
+    ASKED,
+    BYTES,
+    DROPPED_BY,
+    FAILED,
+    ID,
+    SCORE,
+    Fragment,
+    RuleColumn,
+    pack,
+    to_table,
+)
 
 
 def fragment(block: str, words: list[float], *, pool: int = 0) -> Fragment:

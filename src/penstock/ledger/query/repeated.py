@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.ledger.reading import Ledger
+from penstock.ledger.query.ledger import Ledger
 
 
 def only_looked_at(ledger: Ledger) -> set[str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from penstock.errors import OutputError
-from penstock.ledger.fragment import PARQUET, write_table
-from penstock.ledger.reading import Ledger
+from penstock.ledger.query.ledger import Ledger
+from penstock.ledger.store.fragment import PARQUET, write_table
 from penstock.storage.atomic import atomic_write
 from penstock.storage.filesystem import filesystem_of
 

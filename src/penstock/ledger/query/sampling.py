@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.errors import InputError, suggestion
-from penstock.ledger.decisions import KEPT, Decisions, Flags, LedgerPosition
-from penstock.ledger.fragment import ID
-from penstock.ledger.reading import Ledger, LedgerPart
+from penstock.ledger.query.decisions import KEPT, Decisions, Flags, LedgerPosition
+from penstock.ledger.query.ledger import Ledger, LedgerPart
+from penstock.ledger.store.fragment import ID
 
 
 @dataclass(frozen=True)
