@@ -27,7 +27,7 @@ from penstock import StreamingExecutor
 from penstock.executors.inline import InlineExecutor
 from penstock.ledger.query.ledger import find_ledger
 from penstock.ledger.query.whatif import parse_changes, what_if
-from penstock.ledger.store.block_writer import Notes
+from penstock.ledger.store.block_writer import BlockWriter
 from penstock.ledger.store.fragment import Fragment, RuleColumn, pack
 from penstock.ledger.store.rules import Rules, StageRule, write_rules
 from penstock.recipe.recipe import load_recipe
@@ -68,7 +68,7 @@ def compare_runs(data: Path, megabytes: int, rounds: int, recipe: str, *, inline
         size = make_corpus(data, folder / "crawl", megabytes)
         curate(folder, recipe, ledger=True, inline=inline)  # kernels are compiled, files are in the cache of the system
         ledger = find_ledger(str(folder / "clean"))
-        documents = sum(piece.num_rows for piece in ledger.pieces)
+        documents = sum(part.num_rows for part in ledger.parts)
         asked = sum(int(flag.sum()) for decisions in ledger.shards() for flag in decisions.asked.values())
         files = list(Path(ledger.folder).iterdir())
         stored = sum(file.stat().st_size for file in files)
@@ -122,7 +122,7 @@ def time_whatif(documents: int, rules: int) -> None:
 def _write_notes(folder: str, labels: list[str], documents: int) -> None:
     chance = np.random.default_rng(1)
     per_piece = 2_000
-    notes = Notes(folder)
+    notes = BlockWriter(folder)
     for number, first in enumerate(range(0, documents, per_piece)):
         count = min(per_piece, documents - first)
         columns = {}

@@ -12,8 +12,8 @@ from ledger_runs import fates, filters, run, write_documents
 from penstock import DocumentBatch, Resources
 from penstock.core.stage import ProcessingStage
 from penstock.ledger.query.ledger import find_ledger
-from penstock.ledger.store.block_reader import alike, find_notes, read_note
-from penstock.ledger.store.block_writer import Notes
+from penstock.ledger.store.block_reader import find_blocks, group_by_rules, read_block
+from penstock.ledger.store.block_writer import BlockWriter
 from penstock.ledger.store.fragment import (
     ASKED,
     BYTES,
@@ -42,14 +42,14 @@ def test_what_is_noted_is_read_in_the_order_of_names(tmp_path: Path, where: str)
     given = [fragment(f"b{i}", [i, 3.5]) for i in range(5)]
     given[0].ids, given[1].sizes = pa.array(["x", None]), np.array([7, 8])
     for part in (given[:2], given[2:], given[3:]):  # the last ones twice: the same work done again
-        notes = Notes(folder)
+        notes = BlockWriter(folder)
         for one in part:
             notes.add(one, {"words": {"least": 2}})
         notes.close()
-    found, parameters, _ = find_notes(folder)
+    found, parameters, _ = find_blocks(folder)
     assert [note.name for note in found] == sorted(one.name for one in given)
     assert parameters == {"words": {"least": 2}}
-    [together] = alike(map(read_note, found))
+    [together] = group_by_rules(map(read_block, found))
     order = [one.block for one in together]
     table = to_table(together, ["words"], parameters).to_pydict()
     documents = {(table["block"][i], table["row"][i]): i for i in range(10)}
@@ -63,18 +63,18 @@ def test_what_is_noted_is_read_in_the_order_of_names(tmp_path: Path, where: str)
 
 
 def test_a_note_that_was_cut_off_is_not_there_and_the_others_are(tmp_path: Path) -> None:
-    notes = Notes(str(tmp_path))
+    notes = BlockWriter(str(tmp_path))
     for number in range(3):
         notes.add(fragment(f"b{number}", [1, 2, 3]), {"words": {}})
     notes.close()
     [file] = tmp_path.iterdir()
     file.write_bytes(file.read_bytes()[:-5])
-    assert sorted(one.block for one in map(read_note, find_notes(str(tmp_path))[0])) == ["b0", "b1"]
+    assert sorted(one.block for one in map(read_block, find_blocks(str(tmp_path))[0])) == ["b0", "b1"]
 
 
 def test_pools_are_kept_apart() -> None:
     parts = [fragment("a", [1]), fragment("b", [1], pool=1), fragment("c", [1])]
-    assert [[one.block for one in part] for part in alike(parts)] == [["a", "c"], ["b"]]
+    assert [[one.block for one in part] for part in group_by_rules(parts)] == [["a", "c"], ["b"]]
 
 
 class HandOn(ProcessingStage[DocumentBatch, DocumentBatch]):
@@ -87,7 +87,7 @@ class HandOn(ProcessingStage[DocumentBatch, DocumentBatch]):
 def test_a_pool_that_decides_nothing_writes_nothing(tmp_path: Path) -> None:
     apart = HandOn().with_(name="hand_on", resources=Resources(cpus=2))
     ledger = run(tmp_path, [*filters(), apart], inline=False, cpus=2)
-    assert {piece.pool for piece in ledger.pieces} == {1, 3}  # the reader and hand_on are pools 0 and 2
+    assert {part.pool for part in ledger.parts} == {1, 3}  # the reader and hand_on are pools 0 and 2
     assert set(fates(ledger).values()) == {"kept", "word_count", "repeated_lines"}
 
 

@@ -84,7 +84,7 @@ def test_rows_are_counted_through_a_file_that_is_read_in_parts(tmp_path: Path, i
             (crawl / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
             path.unlink()
     ledger = run(tmp_path, filters(), inline=inline, blocksize=2000)
-    assert len([name for piece in ledger.pieces for name in piece.blocks]) > 4
+    assert len([name for part in ledger.parts for name in part.blocks]) > 4
     ending = ".jsonl.gz" if compressed else ".jsonl"
     for number in (0, 17, 42, 58):
         found = receipt(ledger, f"part-1{ending}:{number}")

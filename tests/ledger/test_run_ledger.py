@@ -118,7 +118,7 @@ def test_a_resumed_run_has_the_ledger_of_an_uninterrupted_one(tmp_path: Path) ->
 def test_all_receipts_can_be_had_as_parquet(tmp_path: Path, documents: int) -> None:
     write_documents(tmp_path / "crawl", documents=documents)
     ledger = run(tmp_path, filters())
-    assert export_parquet(ledger, str(tmp_path / "receipts")) == (2 * documents, len(ledger.pieces))
+    assert export_parquet(ledger, str(tmp_path / "receipts")) == (2 * documents, len(ledger.parts))
     table = pq.read_table(tmp_path / "receipts")
     by_id = dict(zip(table["id"].to_pylist(), table["dropped_by"].to_pylist(), strict=True))
     assert {name: fate or "kept" for name, fate in by_id.items()} == fates(ledger)
@@ -143,7 +143,7 @@ def test_a_stage_that_says_nothing_is_found_out(tmp_path: Path) -> None:
 def test_new_documents_are_said_to_be_new(tmp_path: Path) -> None:
     ledger = run(tmp_path, [ScoreFilter(WordCountFilter(min_words=2)), Splitter(), *filters()[1:]])
     assert {"half-0", "0-0"} <= set(fates(ledger))
-    about = {name: info for piece in ledger.pieces for name, info in piece.blocks.items()}
+    about = {name: info for part in ledger.parts for name, info in part.blocks.items()}
     assert sorted(info.get("made_by", "") for info in about.values()) == ["", "", "splitter", "splitter"]
     assert {info.get("remade_by") for info in about.values()} == {"splitter", None}
 
@@ -151,7 +151,7 @@ def test_new_documents_are_said_to_be_new(tmp_path: Path) -> None:
 def test_what_a_stage_fails_on_is_no_verdict_of_its(tmp_path: Path) -> None:
     ledger = run(tmp_path, [*filters(), Choosy()], inline=False, config={"ignore_failures": True}, max_retries=0)
     assert fates(ledger) == {**EXPECTED, "0-4": "choosy"}
-    assert [info["failed"] for piece in ledger.pieces for info in piece.blocks.values() if "failed" in info] == [
+    assert [info["failed"] for part in ledger.parts for info in part.blocks.values() if "failed" in info] == [
         {"choosy": [4]}
     ]
 
@@ -165,7 +165,7 @@ def test_what_a_worker_dies_of_is_told_apart(tmp_path: Path) -> None:
 def test_pools_of_workers_add_to_one_ledger(tmp_path: Path, inline: bool) -> None:
     apart = ScoreFilter(WordCountFilter(min_words=4)).with_(name="long_enough", resources=Resources(cpus=2))
     ledger = run(tmp_path, [*filters(), apart], inline=inline, cpus=2)
-    assert len({piece.pool for piece in ledger.pieces}) == 3
+    assert len({part.pool for part in ledger.parts}) == 3
     assert fates(ledger) == {**EXPECTED, "0-3": "long_enough", "1-3": "long_enough"}
 
 

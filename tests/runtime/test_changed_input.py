@@ -75,8 +75,8 @@ def decisions_in(folder: Path) -> list[tuple[str, int]]:
     """Return which documents the ledger knows, by block and row."""
     return sorted(
         (block, row)
-        for piece in find_ledger(str(folder)).pieces
-        for block, row in zip(*(piece.read([name])[name].to_pylist() for name in ("block", "row")), strict=True)
+        for part in find_ledger(str(folder)).parts
+        for block, row in zip(*(part.read([name])[name].to_pylist() for name in ("block", "row")), strict=True)
     )
 
 

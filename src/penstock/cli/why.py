@@ -98,10 +98,10 @@ def _run_in(folder: str) -> str:
 
 def _show_document(ledger: Ledger, document: str, chars: int, *, as_json: bool) -> None:
     from penstock.errors import InputError
-    from penstock.ledger.query.dead_letters import failure_of, letters_at
+    from penstock.ledger.query.dead_letters import dead_letters_at, failure_of
     from penstock.ledger.query.receipts import find_document, receipt_of
 
-    letters = letters_at(ledger.run_folder, document)
+    letters = dead_letters_at(ledger.run_folder, document)
     try:
         receipts = [receipt_of(ledger, place) for place in find_document(ledger, document)]
     except InputError:

@@ -82,7 +82,7 @@ def preview_recipe(
     _write(folder / "sample", kind, places)
     summary = _run(folder / "sample", kind, recipe, overrides, variables or {})
     ledger = find_ledger(str(folder / "sample/run"))
-    decisions = assemble(ledger.pieces, ledger.rules.labels)
+    decisions = assemble(ledger.parts, ledger.rules.labels)
     letters = folder / "sample/run/dead_letters.jsonl"
     # Not splitlines(): a text may hold characters that it takes for the end of a line.
     written = letters.read_text(encoding="utf-8").split("\n") if letters.exists() else []

@@ -20,7 +20,7 @@ def dead_letters(run_folder: str) -> Iterator[dict[str, Any]]:
         return  # nothing was
 
 
-def letters_at(run_folder: str, wanted: str) -> list[dict[str, Any]]:
+def dead_letters_at(run_folder: str, wanted: str) -> list[dict[str, Any]]:
     """Return what was set aside at ``file:line``; the file may be named by the end of its path."""
     file, _, number = wanted.rpartition(":")
     if not file or not number.isdecimal():

@@ -25,7 +25,7 @@ from penstock.ledger.store.fragment import (
 )
 
 if TYPE_CHECKING:
-    from penstock.ledger.query.ledger import LedgerPart
+    from penstock.ledger.store.ledger_part import LedgerPart
 
 Flags = npt.NDArray[np.bool_]
 KEPT = -1
@@ -56,7 +56,7 @@ class Decisions:
     row: npt.NDArray[np.int64]
     # Bytes of text; 0 where nobody looked.
     sizes: npt.NDArray[np.int64]
-    # Where the documents of each piece stand here.
+    # Where the documents of each part stand here.
     places: list[tuple[LedgerPart, npt.NDArray[np.int64]]]
 
     def __len__(self) -> int:
@@ -66,9 +66,9 @@ class Decisions:
     def scores(self, label: str) -> npt.NDArray[np.float64]:
         """Return what a rule gave each document; not a number where it gave none."""
         found = np.full(len(self), np.nan)
-        for piece, places in self.places:
-            if SCORE + label in piece.names:
-                stored = piece.read([SCORE + label])[SCORE + label]
+        for part, places in self.places:
+            if SCORE + label in part.names:
+                stored = part.read([SCORE + label])[SCORE + label]
                 values = restored_scores(stored.to_numpy())
                 known = stored.is_valid().to_numpy()
                 found[places[known]] = values[known]
@@ -77,8 +77,8 @@ class Decisions:
     def ids(self) -> pa.Array:
         """Return the id of each document, null where it has none."""
         found = np.full(len(self), None, object)
-        for piece, places in self.places:
-            ids = piece.read([ID])[ID]
+        for part, places in self.places:
+            ids = part.read([ID])[ID]
             if ids.null_count == 0 and len(self.places) == 1:
                 return ids.combine_chunks()
             known = ids.is_valid().to_numpy()
@@ -86,11 +86,11 @@ class Decisions:
         return pa.array(found, pa.string())
 
     def locate(self, document: int) -> tuple[LedgerPart, int]:
-        """Return the piece that speaks of a document first, and where in it."""
-        for piece, places in self.places:
+        """Return the part that speaks of a document first, and where in it."""
+        for part, places in self.places:
             [found] = np.nonzero(places == document)
             if len(found):
-                return piece, int(found[0])
+                return part, int(found[0])
         raise IndexError(f"document {document} of {len(self)}")
 
     def remade(self) -> Flags:
@@ -99,32 +99,32 @@ class Decisions:
         return by_block[self.block] & (self.dropped == KEPT) if len(self) else np.zeros(0, bool)
 
 
-def assemble(pieces: Sequence[LedgerPart], labels: Sequence[str]) -> Decisions:
-    """Put together what pieces say, a later pool's word about a document beside an earlier one's."""
-    tables = [piece.read_facts() for piece in pieces]
+def assemble(parts: Sequence[LedgerPart], labels: Sequence[str]) -> Decisions:
+    """Put together what parts say, a later pool's word about a document beside an earlier one's."""
+    tables = [part.read_facts() for part in parts]
     blocks: dict[str, int] = {}
     about: list[dict[str, Any]] = []
     starts: list[int] = []
     rows: list[npt.NDArray[np.int64]] = []
     places: list[npt.NDArray[np.int64]] = []
     total = 0
-    for piece, table in zip(pieces, tables, strict=True):
+    for part, table in zip(parts, tables, strict=True):
         here = []
         of_table = table[ROW].to_numpy()
         for name, start, stop in _runs(table[BLOCK]):
             if name not in blocks:
                 blocks[name] = len(blocks)
-                about.append(dict(piece.blocks[name]))
+                about.append(dict(part.blocks[name]))
                 starts.append(total)
                 rows.append(of_table[start:stop])
                 total += stop - start
             else:
-                about[blocks[name]].update(piece.blocks[name])
+                about[blocks[name]].update(part.blocks[name])
             number = blocks[name]
             here.append(starts[number] + _find(rows[number], of_table[start:stop]))
         places.append(np.concatenate(here) if here else np.empty(0, np.int64))
     lengths = np.array([len(part) for part in rows], np.int64)
-    rules = list(dict.fromkeys(label for piece in pieces for label in piece.rules))
+    rules = list(dict.fromkeys(label for part in parts for label in part.rules))
     made = Decisions(
         rules=rules,
         asked={label: np.zeros(total, bool) for label in rules},
@@ -136,15 +136,15 @@ def assemble(pieces: Sequence[LedgerPart], labels: Sequence[str]) -> Decisions:
         block=np.repeat(np.arange(len(rows), dtype=np.int32), lengths),
         row=np.concatenate(rows) if rows else np.empty(0, np.int64),
         sizes=np.zeros(total, np.int64),
-        places=list(zip(pieces, places, strict=True)),
+        places=list(zip(parts, places, strict=True)),
     )
-    for piece, table, where in zip(pieces, tables, places, strict=True):
-        _fill(made, piece, table, where)
+    for part, table, where in zip(parts, tables, places, strict=True):
+        _fill(made, part, table, where)
     return made
 
 
-def _fill(made: Decisions, piece: LedgerPart, table: pa.Table, where: npt.NDArray[np.int64]) -> None:
-    for number, label in enumerate(piece.rules):
+def _fill(made: Decisions, part: LedgerPart, table: pa.Table, where: npt.NDArray[np.int64]) -> None:
+    for number, label in enumerate(part.rules):
         word, bit = divmod(number, RULES_PER_WORD)
         for name, flags in ((ASKED, made.asked[label]), (FAILED, made.fails[label])):
             flags[where] |= (table[f"{name}{word}"].to_numpy() >> bit) & 1 == 1

@@ -10,7 +10,7 @@ from penstock.storage.filesystem import filesystem_of
 
 
 def export_parquet(ledger: Ledger, folder: str) -> tuple[int, int]:
-    """Write a Parquet file for each piece of a ledger; return how many documents and files there are.
+    """Write a Parquet file for each part of a ledger; return how many documents and files there are.
 
     A document of which several pools of workers had something to say has a row for each of them. The folder must be
     new or empty: whoever reads it reads all that is there.
@@ -20,10 +20,10 @@ def export_parquet(ledger: Ledger, folder: str) -> tuple[int, int]:
         raise OutputError(f"{folder}: there is something in it already. Choose a new folder, or empty this one.")
     documents: set[str] = set()
     count = 0
-    for number, piece in enumerate(ledger.pieces):
-        with atomic_write(f"{folder.rstrip('/')}/{number:05}-pool-{piece.pool}{PARQUET}") as stream:
-            write_table(piece.table(), stream)
-        new = piece.blocks.keys() - documents
+    for number, part in enumerate(ledger.parts):
+        with atomic_write(f"{folder.rstrip('/')}/{number:05}-pool-{part.pool}{PARQUET}") as stream:
+            write_table(part.table(), stream)
+        new = part.blocks.keys() - documents
         documents |= new
-        count += sum(int(about.get("count", 0)) for block, about in piece.blocks.items() if block in new)
-    return count, len(ledger.pieces)
+        count += sum(int(about.get("count", 0)) for block, about in part.blocks.items() if block in new)
+    return count, len(ledger.parts)

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from penstock.ledger.query.decisions import KEPT
-from penstock.ledger.query.ledger import Ledger
-from penstock.ledger.query.repeated import only_looked_at
+from penstock.ledger.query.ledger import Ledger, superseded_blocks
 
 
 @dataclass
@@ -37,7 +36,7 @@ def overview(ledger: Ledger) -> Overview:
     """Count what every stage did."""
     seen = Overview()
     totals: dict[str, StageTotals] = {}
-    looked_at = only_looked_at(ledger)
+    looked_at = superseded_blocks(ledger)
     for decisions in ledger.shards():
         counts = np.array([block not in looked_at for block in decisions.blocks], bool)
         seen.documents += int(counts[decisions.block].sum())

@@ -15,12 +15,12 @@ import pyarrow.compute as pc
 from penstock.core.files import PLACE_BITS
 from penstock.errors import InputError
 from penstock.ledger.query.decisions import Decisions, LedgerPosition, assemble
-from penstock.ledger.query.duplicates import Twin, find_twin
-from penstock.ledger.query.ledger import Ledger, LedgerPart
-from penstock.ledger.query.repeated import only_looked_at
+from penstock.ledger.query.duplicates import KeptDuplicate, find_kept_duplicate
+from penstock.ledger.query.ledger import Ledger, superseded_blocks
 from penstock.ledger.query.source_texts import is_called, rows_before
 from penstock.ledger.query.thresholds import shown_parameters
 from penstock.ledger.store.fragment import BLOCK, ID, ROW
+from penstock.ledger.store.ledger_part import LedgerPart
 from penstock.storage.formats import PARQUET, ends_in
 
 _SHOWN_IDS = 3
@@ -56,7 +56,7 @@ class Receipt:
     remarks: list[str]
     place: LedgerPosition
     # Of a duplicate the document that stays for it.
-    duplicate_of: Twin | None = None
+    duplicate_of: KeptDuplicate | None = None
     # What the row is counted in: "row" or "byte".
     unit: str = "row"
 
@@ -66,13 +66,13 @@ def find_document(ledger: Ledger, wanted: str) -> list[LedgerPosition]:
     places = list(dict.fromkeys([*_by_id(ledger, wanted), *_by_row(ledger, wanted)]))
     if not places:
         raise InputError(_not_found(ledger, wanted))
-    looked_at = only_looked_at(ledger)
+    looked_at = superseded_blocks(ledger)
     return [place for place in places if place.block not in looked_at]
 
 
 def receipt_of(ledger: Ledger, place: LedgerPosition) -> Receipt:
     """Put together what is known of a document."""
-    decisions = assemble([piece for piece in ledger.pieces if place.block in piece.blocks], ledger.rules.labels)
+    decisions = assemble([part for part in ledger.parts if place.block in part.blocks], ledger.rules.labels)
     number = decisions.blocks.index(place.block)
     [at] = np.flatnonzero((decisions.block == number) & (decisions.row == place.row))
     about = decisions.about[number]
@@ -85,7 +85,7 @@ def receipt_of(ledger: Ledger, place: LedgerPosition) -> Receipt:
         if dropped_by is None and place.row in entry.get("rows", [place.row])
         for file in _resolved(ledger, entry["files"])
     ]
-    twin = find_twin(ledger, dropped_by, about, place) if dropped_by is not None else None
+    twin = find_kept_duplicate(ledger, dropped_by, about, place) if dropped_by is not None else None
     files, row, unit = _whereabouts(ledger, about, place)
     return Receipt(
         id=decisions.ids()[int(at)].as_py(),
@@ -122,7 +122,7 @@ def _resolved(ledger: Ledger, files: list[str]) -> list[str]:
 def _lines(
     ledger: Ledger, decisions: Decisions, at: int, dropped_by: str | None, failed_at: str | None, about: dict[str, Any]
 ) -> Iterator[ReceiptLine]:
-    recorded = {label: parameters for piece in ledger.pieces for label, parameters in piece.rules.items()}
+    recorded = {label: parameters for part in ledger.parts for label, parameters in part.rules.items()}
     labels = ledger.rules.labels
     end = dropped_by or about.get("remade_by")
     read_by = about.get("read", {}).get("by")
@@ -150,7 +150,7 @@ def _lines(
 
 
 def _remarks(
-    about: dict[str, Any], files: list[str], dropped_by: str | None, failed_at: str | None, twin: Twin | None
+    about: dict[str, Any], files: list[str], dropped_by: str | None, failed_at: str | None, twin: KeptDuplicate | None
 ) -> Iterator[str]:
     if twin is not None:
         yield f"it is a duplicate of {twin}"
@@ -171,11 +171,11 @@ def _remarks(
 
 
 def _by_id(ledger: Ledger, wanted: str) -> Iterator[LedgerPosition]:
-    for piece in ledger.pieces:
-        ids = piece.read([ID])[ID]
+    for part in ledger.parts:
+        ids = part.read([ID])[ID]
         hits = np.flatnonzero(pc.fill_null(pc.equal(ids, wanted), False).to_numpy())
         if len(hits):
-            where = piece.read([BLOCK, ROW]).take(pa.array(hits))
+            where = part.read([BLOCK, ROW]).take(pa.array(hits))
             yield from map(LedgerPosition, where[BLOCK].to_pylist(), where[ROW].to_pylist())
 
 
@@ -184,14 +184,14 @@ def _by_row(ledger: Ledger, wanted: str) -> Iterator[LedgerPosition]:
     file, _, number = wanted.rpartition(":")
     if not file or not number.isdecimal():
         return
-    for piece in ledger.pieces:
-        named = [block for block, about in piece.blocks.items() if _is_from(about, file)]
+    for part in ledger.parts:
+        named = [block for block, about in part.blocks.items() if _is_from(about, file)]
         if named:
-            table = piece.read([BLOCK, ROW])
+            table = part.read([BLOCK, ROW])
             table = table.filter(pc.is_in(table[BLOCK], value_set=pa.array(named)))
             # Rows count from the beginning of a part, where a file was read in parts.
             for name in named:
-                before = rows_before(ledger.rules, piece.blocks[name], file)
+                before = rows_before(ledger.rules, part.blocks[name], file)
                 row = int(number) - ledger.row_in_file(name, 0) + before
                 hit = pc.and_(pc.equal(table[BLOCK], name), pc.equal(table[ROW], row))
                 if row >= 0 and pc.any(hit).as_py():
@@ -203,10 +203,8 @@ def _is_from(about: dict[str, Any], file: str) -> bool:
 
 
 def _not_found(ledger: Ledger, wanted: str) -> str:
-    ids = list(islice(_some_ids(ledger.pieces), _COMPARED_IDS))
-    files = sorted(
-        {file for piece in ledger.pieces for about in piece.blocks.values() for file in about.get("files", ())}
-    )
+    ids = list(islice(_some_ids(ledger.parts), _COMPARED_IDS))
+    files = sorted({file for part in ledger.parts for about in part.blocks.values() for file in about.get("files", ())})
     near = difflib.get_close_matches(wanted, ids[:20_000], n=_SHOWN_IDS) or [i for i in ids if wanted in i][:_SHOWN_IDS]
     look = ", ".join(repr(given) for given in ids[:_SHOWN_IDS])
     lines = [f"{ledger.run_folder}: no document '{wanted}' in the ledger of this run."]
@@ -220,6 +218,6 @@ def _not_found(ledger: Ledger, wanted: str) -> str:
     return " ".join(lines)
 
 
-def _some_ids(pieces: list[LedgerPart]) -> Iterator[str]:
-    for piece in pieces:
-        yield from piece.read([ID])[ID].drop_null().slice(0, _COMPARED_IDS).to_pylist()
+def _some_ids(parts: list[LedgerPart]) -> Iterator[str]:
+    for part in parts:
+        yield from part.read([ID])[ID].drop_null().slice(0, _COMPARED_IDS).to_pylist()

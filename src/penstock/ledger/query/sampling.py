@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from penstock.errors import InputError, suggestion
 from penstock.ledger.query.decisions import KEPT, Decisions, Flags, LedgerPosition
-from penstock.ledger.query.ledger import Ledger, LedgerPart
+from penstock.ledger.query.ledger import Ledger
 from penstock.ledger.store.fragment import ID
+from penstock.ledger.store.ledger_part import LedgerPart
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Sample:
     bytes: int
 
 
-class Drawn(NamedTuple):
+class Candidate(NamedTuple):
     """A document that may be among the first: by distance, then by chance."""
 
     distance: float
@@ -38,7 +39,7 @@ class Drawn(NamedTuple):
     files: list[str]
     bytes: int
     # Where its id is to be found, if it comes to that.
-    piece: LedgerPart
+    part: LedgerPart
     position: int
 
 
@@ -50,7 +51,7 @@ def dropped_sample(ledger: Ledger, rule: str, count: int, near: float | None = N
         raise InputError(f"no stage '{rule}' in this run; it has {', '.join(dropping)}.{suggestion(rule, labels)}")
     number = labels.index(rule)
     bounds = _kept_scores(ledger, rule) if near is not None else None
-    drawn: list[Drawn] = []
+    drawn: list[Candidate] = []
     for decisions in ledger.shards():
         chosen = decisions.dropped == number
         scores = decisions.scores(rule)
@@ -59,7 +60,7 @@ def dropped_sample(ledger: Ledger, rule: str, count: int, near: float | None = N
             distance = np.maximum(np.maximum(bounds[0] - scores, scores - bounds[1]), 0)
             chosen &= distance <= near
         drawn += draw(decisions, chosen, count, distance, scores)
-    return first_drawn(drawn, count)
+    return nearest(drawn, count)
 
 
 def kept_sample(ledger: Ledger, count: int) -> list[Sample]:
@@ -69,13 +70,13 @@ def kept_sample(ledger: Ledger, count: int) -> list[Sample]:
         for decisions in ledger.shards()
         for one in draw(decisions, (decisions.dropped == KEPT) & ~decisions.remade(), count)
     ]
-    return first_drawn(drawn, count)
+    return nearest(drawn, count)
 
 
-def first_drawn(drawn: Sequence[Drawn], count: int) -> list[Sample]:
+def nearest(drawn: Sequence[Candidate], count: int) -> list[Sample]:
     """Return those that come first of what was drawn in several places."""
     chosen = heapq.nsmallest(count, drawn, key=lambda one: (one.distance, one.chance))
-    ids = [one.piece.read([ID])[ID][one.position].as_py() for one in chosen]
+    ids = [one.part.read([ID])[ID][one.position].as_py() for one in chosen]
     return [Sample(one.place, name, one.score, one.files, one.bytes) for one, name in zip(chosen, ids, strict=True)]
 
 
@@ -85,7 +86,7 @@ def draw(
     count: int,
     distance: npt.NDArray[np.float64] | None = None,
     scores: npt.NDArray[np.float64] | None = None,
-) -> list[Drawn]:
+) -> list[Candidate]:
     """Return the chosen documents that come first by distance, then by chance."""
     candidates = np.flatnonzero(chosen)
     if not len(candidates):
@@ -98,8 +99,10 @@ def draw(
         about = decisions.about[decisions.block[at]]
         score = float(scores[at]) if scores is not None and not np.isnan(scores[at]) else None
         place = LedgerPosition(decisions.blocks[decisions.block[at]], int(decisions.row[at]))
-        piece, position = decisions.locate(at)
-        drawn.append(Drawn(gap, key, place, score, about.get("files", []), int(decisions.sizes[at]), piece, position))
+        part, position = decisions.locate(at)
+        drawn.append(
+            Candidate(gap, key, place, score, about.get("files", []), int(decisions.sizes[at]), part, position)
+        )
     return drawn
 
 

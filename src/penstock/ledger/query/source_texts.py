@@ -67,14 +67,14 @@ def _batches(rules: Rules, read: dict[str, Any]) -> Iterator[DocumentBatch]:
     reader = load_decider(stage)
     taken = inspect.signature(reader).parameters
     made: Any = reader(**{key: value for key, value in stage.parameters.items() if key in taken})
-    given = made.process(task)
-    pieces = [given] if given is None or isinstance(given, DocumentBatch) else given
-    yield from (piece for piece in pieces if isinstance(piece, DocumentBatch))
+    result = made.process(task)
+    batches = [result] if result is None or isinstance(result, DocumentBatch) else result
+    yield from (batch for batch in batches if isinstance(batch, DocumentBatch))
 
 
 def read_texts(ledger: Ledger, places: Sequence[LedgerPosition]) -> list[str]:
     """Return the texts of some documents, in order; each source is read once, and what is gone is said in its place."""
-    about = {name: info for piece in reversed(ledger.pieces) for name, info in piece.blocks.items() if "files" in info}
+    about = {name: info for part in reversed(ledger.parts) for name, info in part.blocks.items() if "files" in info}
     rows: dict[str, list[int]] = {}
     for place in places:
         rows.setdefault(place.block, []).append(place.row)

@@ -14,7 +14,7 @@ import yaml
 from penstock.errors import InputError, suggestion
 from penstock.ledger.query.decisions import KEPT, Decisions, Flags
 from penstock.ledger.query.ledger import Ledger
-from penstock.ledger.query.sampling import Drawn, Sample, draw, first_drawn
+from penstock.ledger.query.sampling import Candidate, Sample, draw, nearest
 from penstock.ledger.query.thresholds import load_decider, threshold_names, verdicts_with
 from penstock.ledger.store.fragment import DROPPED_BY, SCORE
 from penstock.ledger.store.rules import StageRule
@@ -85,7 +85,7 @@ def _check(ledger: Ledger, label: str, parameter: str) -> None:
     labels = ledger.rule_labels()
     if label not in labels:
         raise InputError(f"no filter '{label}' in this run; it has {', '.join(labels)}.{suggestion(label, labels)}")
-    if not any(SCORE + label in piece.names for piece in ledger.pieces) or label not in ledger.rules:
+    if not any(SCORE + label in part.names for part in ledger.parts) or label not in ledger.rules:
         raise InputError(f"'{label}' keeps no score that could be judged anew. Run again with another {parameter}.")
     rule = ledger.rules[label]
     if parameter not in rule.parameters:
@@ -102,8 +102,8 @@ def what_if(ledger: Ledger, changes: Mapping[str, Mapping[str, Any]], examples: 
     silent = _silent_stages(ledger)
     name_of = _source_names(ledger)
     outcome = Outcome()
-    now_kept: list[Drawn] = []
-    now_dropped: list[Drawn] = []
+    now_kept: list[Candidate] = []
+    now_dropped: list[Candidate] = []
     counts = np.zeros((2, len(ledger.rules.labels)), np.int64)
     for decisions in ledger.shards():
         fates = _fates(ledger, decisions, changes, silent)
@@ -124,7 +124,7 @@ def what_if(ledger: Ledger, changes: Mapping[str, Mapping[str, Any]], examples: 
         now_dropped += draw(decisions, before & (fates >= 0), examples)
     totals = zip(ledger.rules.labels, counts.T.tolist(), strict=True)
     outcome.dropped = {label: (was, would) for label, (was, would) in totals if was or would}
-    outcome.now_kept, outcome.now_dropped = first_drawn(now_kept, examples), first_drawn(now_dropped, examples)
+    outcome.now_kept, outcome.now_dropped = nearest(now_kept, examples), nearest(now_dropped, examples)
     return outcome
 
 
@@ -177,7 +177,7 @@ def _silent_stages(ledger: Ledger) -> set[str]:
     """Return stages that may drop documents without a verdict: a user's own, and whoever did so in this run."""
     spoke = ledger.rule_labels()
     found = {stage.label for stage in ledger.rules.stages if stage.label not in spoke and _is_users_own(stage)}
-    dropping = {label for piece in ledger.pieces for label in piece.read([DROPPED_BY])[DROPPED_BY].unique().to_pylist()}
+    dropping = {label for part in ledger.parts for label in part.read([DROPPED_BY])[DROPPED_BY].unique().to_pylist()}
     return found | {label for label in dropping - {None} if not any(_belongs(rule, label) for rule in spoke)}
 
 
@@ -191,7 +191,7 @@ def _is_users_own(stage: StageRule) -> bool:
 
 def _source_names(ledger: Ledger) -> Any:  # noqa: ANN401 - a function
     """Return how to name the source of a block: its file, or its folder where there are many files."""
-    files = {_file(about) for piece in ledger.pieces for about in piece.blocks.values()}
+    files = {_file(about) for part in ledger.parts for about in part.blocks.values()}
     if len(files) <= _MOST_FILES:
         return _file
     return lambda about: str(PurePosixPath(_file(about)).parent)

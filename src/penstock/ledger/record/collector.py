@@ -22,7 +22,7 @@ from penstock.core.task import Task
 from penstock.core.verdicts import Verdicts
 from penstock.ledger.record.block import Block
 from penstock.ledger.record.document_rows import Rows, are_distinct, has_rows, holds_documents, id_column, rows_of
-from penstock.ledger.store.block_writer import Notes
+from penstock.ledger.store.block_writer import BlockWriter
 from penstock.ledger.store.rules import plain_parameters
 
 # Travels with a task from parent to child: which block its rows count in.
@@ -54,7 +54,7 @@ class Collector:
         self.writes = True
         self.blocks: dict[str, Block] = {}
         self._parameters: dict[str, dict[str, Any]] = {}
-        self._notes = Notes(orders.folder, orders.storage_options)
+        self._notes = BlockWriter(orders.folder, orders.storage_options)
         numbered = iter(enumerate(label for step in orders.steps for label in step))
         self.steps = [[next(numbered) for _ in step] for step in orders.steps]
 

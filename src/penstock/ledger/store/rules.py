@@ -13,6 +13,7 @@ from penstock.plan.plan import Plan
 from penstock.storage.atomic import atomic_write
 from penstock.storage.filesystem import open_input
 
+FOLDER_NAME = "ledger"
 FILE_NAME = "rules.json"
 # How to reach a place may hold passwords, and is no part of what was decided.
 _SECRET = ("storage_options",)
