@@ -96,7 +96,9 @@ def test_rows_are_counted_through_a_file_that_is_read_in_parts(tmp_path: Path, i
 
 def test_what_is_not_there_is_answered_with_what_is(tmp_path: Path) -> None:
     ledger = run(tmp_path, filters())
-    with pytest.raises(InputError, match=r"no document '0-55'.*Near: '0-5'.*Ids look like '.-0'.*part-0.jsonl:0"):
+    with pytest.raises(
+        InputError, match=r"no document '0-55'.*Similar ids: '0-5'.*Ids look like '.-0'.*part-0.jsonl:0"
+    ):
         find_document(ledger, "0-55")
 
 

@@ -123,7 +123,7 @@ def test_all_receipts_can_be_had_as_parquet(tmp_path: Path, documents: int) -> N
     by_id = dict(zip(table["id"].to_pylist(), table["dropped_by"].to_pylist(), strict=True))
     assert {name: fate or "kept" for name, fate in by_id.items()} == fates(ledger)
     assert table["score.word_count"].to_pylist()[:6] == [0, 1, 4, 3, 4, 10]
-    with pytest.raises(OutputError, match="something in it already"):
+    with pytest.raises(OutputError, match="the folder is not empty"):
         export_parquet(ledger, str(tmp_path / "receipts"))
 
 

@@ -123,7 +123,7 @@ class Moody(WordCountFilter):
 
 def test_verdicts_that_do_not_follow_from_the_score_are_not_guessed(tmp_path: Path) -> None:
     ledger = run(tmp_path, [ScoreFilter(Moody())])
-    with pytest.raises(InputError, match="stored scores do not give back its verdicts"):
+    with pytest.raises(InputError, match="stored scores do not reproduce its verdicts"):
         tried(ledger, "moody.min_words=3")
 
 

@@ -1,4 +1,4 @@
-"""Decisions in memory: documents as rows, put together from what each pool of workers wrote about them."""
+"""Decisions in memory: one row per document, merged from what each pool of workers recorded."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KEPT = -1
 
 
 class LedgerPosition(NamedTuple):
-    """Where a document stands in a ledger."""
+    """The position of a document in a ledger."""
 
     block: str
     row: int
@@ -40,31 +40,31 @@ class LedgerPosition(NamedTuple):
 
 @dataclass
 class Decisions:
-    """What was decided of some documents."""
+    """The decisions about some documents, as columns."""
 
-    # Every rule that spoke, and for each document whether it was asked and whether it failed it.
+    # Every rule with verdicts; for each document, whether the rule was asked and whether the document fails it.
     rules: list[str]
     asked: dict[str, Flags]
     fails: dict[str, Flags]
-    # Every stage in order; for each document the number of the one that dropped it, or KEPT.
+    # Every stage in order; for each document the number of the stage that dropped it, or KEPT.
     labels: list[str]
     dropped: npt.NDArray[np.int16]
-    # The blocks, and for each document which one it is in and its row there.
+    # The blocks; for each document the number of its block and its row in the block.
     blocks: list[str]
     about: list[dict[str, Any]]
     block: npt.NDArray[np.int32]
     row: npt.NDArray[np.int64]
-    # Bytes of text; 0 where nobody looked.
+    # Size of the text in bytes; 0 if it was not measured.
     sizes: npt.NDArray[np.int64]
-    # Where the documents of each part stand here.
+    # Each part of the ledger with the positions of its documents here.
     places: list[tuple[LedgerPart, npt.NDArray[np.int64]]]
 
     def __len__(self) -> int:
-        """How many documents."""
+        """Return the number of documents."""
         return len(self.row)
 
     def scores(self, label: str) -> npt.NDArray[np.float64]:
-        """Return what a rule gave each document; not a number where it gave none."""
+        """Return the score of each document under a rule; NaN where it has no score."""
         found = np.full(len(self), np.nan)
         for part, places in self.places:
             if SCORE + label in part.names:
@@ -75,7 +75,7 @@ class Decisions:
         return found
 
     def ids(self) -> pa.Array:
-        """Return the id of each document, null where it has none."""
+        """Return the id of each document; null where it has none."""
         found = np.full(len(self), None, object)
         for part, places in self.places:
             ids = part.read([ID])[ID]
@@ -86,7 +86,7 @@ class Decisions:
         return pa.array(found, pa.string())
 
     def locate(self, document: int) -> tuple[LedgerPart, int]:
-        """Return the part that speaks of a document first, and where in it."""
+        """Return the first part that holds a document, and its position in that part."""
         for part, places in self.places:
             [found] = np.nonzero(places == document)
             if len(found):
@@ -94,13 +94,13 @@ class Decisions:
         raise IndexError(f"document {document} of {len(self)}")
 
     def remade(self) -> Flags:
-        """Tell of which documents a stage made new ones: those go on under other names."""
+        """Return which documents a stage turned into new ones, which continue in other blocks."""
         by_block = np.array(["remade_by" in about for about in self.about], bool)
         return by_block[self.block] & (self.dropped == KEPT) if len(self) else np.zeros(0, bool)
 
 
 def assemble(parts: Sequence[LedgerPart], labels: Sequence[str]) -> Decisions:
-    """Put together what parts say, a later pool's word about a document beside an earlier one's."""
+    """Merge parts of a ledger, so that each document has the decisions of all pools."""
     tables = [part.read_facts() for part in parts]
     blocks: dict[str, int] = {}
     about: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""All receipts as Parquet, for whoever wants to ask something that no command answers."""
+"""Export all receipts as Parquet, for questions that no command answers."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from penstock.storage.filesystem import filesystem_of
 
 
 def export_parquet(ledger: Ledger, folder: str) -> tuple[int, int]:
-    """Write a Parquet file for each part of a ledger; return how many documents and files there are.
+    """Write a Parquet file for each part of a ledger; return the number of documents and of files.
 
-    A document of which several pools of workers had something to say has a row for each of them. The folder must be
-    new or empty: whoever reads it reads all that is there.
+    A document that several pools of workers decided about has one row for each pool. The folder must be new or empty,
+    because a reader of the folder reads every file in it.
     """
     filesystem, name = filesystem_of(folder)
     if filesystem.exists(name) and filesystem.ls(name, detail=False):
-        raise OutputError(f"{folder}: there is something in it already. Choose a new folder, or empty this one.")
+        raise OutputError(f"{folder}: the folder is not empty. Choose a new folder, or empty this one.")
     documents: set[str] = set()
     count = 0
     for number, part in enumerate(ledger.parts):

@@ -1,4 +1,4 @@
-"""Documents drawn from a ledger: the same ones every time, spread over the whole run."""
+"""Draw a reproducible sample of documents from a ledger, spread over the whole run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from penstock.ledger.store.ledger_part import LedgerPart
 
 @dataclass(frozen=True)
 class Sample:
-    """One document that was drawn."""
+    """One document of a sample."""
 
     place: LedgerPosition
     id: str | None
@@ -30,7 +30,7 @@ class Sample:
 
 
 class Candidate(NamedTuple):
-    """A document that may be among the first: by distance, then by chance."""
+    """A document that may become part of a sample: ordered by distance, then by a pseudo-random number."""
 
     distance: float
     chance: int
@@ -38,13 +38,16 @@ class Candidate(NamedTuple):
     score: float | None
     files: list[str]
     bytes: int
-    # Where its id is to be found, if it comes to that.
+    # Where its id is stored; it is read only if the document is chosen.
     part: LedgerPart
     position: int
 
 
 def dropped_sample(ledger: Ledger, rule: str, count: int, near: float | None = None) -> list[Sample]:
-    """Return documents that a stage dropped; with ``near`` those whose score is closest to what it keeps."""
+    """Return documents that a stage dropped.
+
+    With ``near``, return those whose score is at most that far from a score that the stage kept, closest first.
+    """
     labels = ledger.rules.labels
     if rule not in labels:
         dropping = [label for label in labels if label in ledger.rule_labels()] or labels
@@ -64,7 +67,7 @@ def dropped_sample(ledger: Ledger, rule: str, count: int, near: float | None = N
 
 
 def kept_sample(ledger: Ledger, count: int) -> list[Sample]:
-    """Return documents that nobody dropped."""
+    """Return documents that no stage dropped."""
     drawn = [
         one
         for decisions in ledger.shards()
@@ -74,7 +77,7 @@ def kept_sample(ledger: Ledger, count: int) -> list[Sample]:
 
 
 def nearest(drawn: Sequence[Candidate], count: int) -> list[Sample]:
-    """Return those that come first of what was drawn in several places."""
+    """Return the first ``count`` candidates of several shards, by distance, then by pseudo-random number."""
     chosen = heapq.nsmallest(count, drawn, key=lambda one: (one.distance, one.chance))
     ids = [one.part.read([ID])[ID][one.position].as_py() for one in chosen]
     return [Sample(one.place, name, one.score, one.files, one.bytes) for one, name in zip(chosen, ids, strict=True)]
@@ -87,7 +90,7 @@ def draw(
     distance: npt.NDArray[np.float64] | None = None,
     scores: npt.NDArray[np.float64] | None = None,
 ) -> list[Candidate]:
-    """Return the chosen documents that come first by distance, then by chance."""
+    """Return the first ``count`` of the chosen documents, by distance, then by pseudo-random number."""
     candidates = np.flatnonzero(chosen)
     if not len(candidates):
         return []
@@ -107,7 +110,7 @@ def draw(
 
 
 def _chance(decisions: Decisions, candidates: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-    """Return a number for each document that looks random, and follows from its block and row."""
+    """Return a pseudo-random number for each document, derived from its block and row."""
     seeds = [int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest()) for name in decisions.blocks]
     mixed = np.array(seeds, np.uint64)[decisions.block[candidates]] + decisions.row[candidates].astype(np.uint64)
     # The finalizer of splitmix64.
@@ -117,7 +120,7 @@ def _chance(decisions: Decisions, candidates: npt.NDArray[np.int64]) -> npt.NDAr
 
 
 def _kept_scores(ledger: Ledger, rule: str) -> tuple[float, float]:
-    """Return the lowest and the highest score that a rule kept."""
+    """Return the lowest and the highest score among the documents that pass a rule."""
     low, high = np.inf, -np.inf
     for decisions in ledger.shards():
         if rule in decisions.asked:
