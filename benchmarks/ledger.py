@@ -100,7 +100,7 @@ def time_whatif(documents: int, rules: int) -> None:
         decider = "penstock.text:WordCountFilter"
         stages = [StageRule(label, label, decider, {"min_words": 50, "max_words": 100000}) for label in labels]
         write_rules(folder, Rules("benchmark", ((tuple(labels),),), tuple(stages), ("id",)))
-        _write_notes(folder, labels, documents)
+        _write_blocks(folder, labels, documents)
         for attempt in range(3):
             start = time.perf_counter()
             ledger = find_ledger(scratch)
@@ -119,12 +119,12 @@ def time_whatif(documents: int, rules: int) -> None:
         print(f"the same as a command, with the start of Python: {time.perf_counter() - start:.2f} s")
 
 
-def _write_notes(folder: str, labels: list[str], documents: int) -> None:
+def _write_blocks(folder: str, labels: list[str], documents: int) -> None:
     chance = np.random.default_rng(1)
-    per_piece = 2_000
-    notes = BlockWriter(folder)
-    for number, first in enumerate(range(0, documents, per_piece)):
-        count = min(per_piece, documents - first)
+    per_block = 2_000
+    writer = BlockWriter(folder)
+    for number, first in enumerate(range(0, documents, per_block)):
+        count = min(per_block, documents - first)
         columns = {}
         dropped = np.full(count, -1, np.int16)
         for position, label in enumerate(labels):
@@ -142,8 +142,8 @@ def _write_notes(folder: str, labels: list[str], documents: int) -> None:
             pa.array([f"doc-{first + row}" for row in range(count)]),
             chance.integers(100, 20_000, count),
         )
-        notes.add(fragment, {label: {} for label in labels})
-    notes.close()
+        writer.add(fragment, {label: {} for label in labels})
+    writer.close()
 
 
 def main() -> None:

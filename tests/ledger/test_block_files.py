@@ -42,12 +42,12 @@ def test_blocks_are_read_sorted_by_name_and_repeated_blocks_once(tmp_path: Path,
     given = [fragment(f"b{i}", [i, 3.5]) for i in range(5)]
     given[0].ids, given[1].sizes = pa.array(["x", None]), np.array([7, 8])
     for part in (given[:2], given[2:], given[3:]):  # the last blocks twice, as if their work was repeated
-        notes = BlockWriter(folder)
+        writer = BlockWriter(folder)
         for one in part:
-            notes.add(one, {"words": {"least": 2}})
-        notes.close()
+            writer.add(one, {"words": {"least": 2}})
+        writer.close()
     found, parameters, _ = find_blocks(folder)
-    assert [note.name for note in found] == sorted(one.name for one in given)
+    assert [record.name for record in found] == sorted(one.name for one in given)
     assert parameters == {"words": {"least": 2}}
     [together] = group_by_rules(map(read_block, found))
     order = [one.block for one in together]
@@ -63,10 +63,10 @@ def test_blocks_are_read_sorted_by_name_and_repeated_blocks_once(tmp_path: Path,
 
 
 def test_a_truncated_block_is_skipped_and_the_others_are_read(tmp_path: Path) -> None:
-    notes = BlockWriter(str(tmp_path))
+    writer = BlockWriter(str(tmp_path))
     for number in range(3):
-        notes.add(fragment(f"b{number}", [1, 2, 3]), {"words": {}})
-    notes.close()
+        writer.add(fragment(f"b{number}", [1, 2, 3]), {"words": {}})
+    writer.close()
     [file] = tmp_path.iterdir()
     file.write_bytes(file.read_bytes()[:-5])
     assert sorted(one.block for one in map(read_block, find_blocks(str(tmp_path))[0])) == ["b0", "b1"]

@@ -36,7 +36,7 @@ class Screen:
 
 
 @pytest.fixture(autouse=True)
-def _a_usual_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def _colour_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
     for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
         monkeypatch.delenv(name, raising=False)

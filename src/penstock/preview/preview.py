@@ -209,10 +209,10 @@ def _yields(
     for number, label in enumerate(decisions.labels):
         if reader is not None and number <= decisions.labels.index(reader):
             continue
-        gone = alive & (decisions.dropped == number)
-        share = _share(gone[alive], where[alive], weights)
-        found.append(StageYield(label, int(alive.sum()), int(gone.sum()), share, seconds.get(label, 0.0)))
-        alive &= ~gone
+        dropped = alive & (decisions.dropped == number)
+        share = _share(dropped[alive], where[alive], weights)
+        found.append(StageYield(label, int(alive.sum()), int(dropped.sum()), share, seconds.get(label, 0.0)))
+        alive &= ~dropped
     return found
 
 
@@ -240,12 +240,15 @@ def _unusual_stages(preview: Preview, dead_letters: Sequence[dict[str, Any]]) ->
     if idle:
         most = max(stage.share.high for stage in idle)
         names = ", ".join(f"'{stage.stage}'" for stage in idle)
-        found.append(f"Nothing in the sample is dropped by {names}: less than {most:.1%} of the whole each, if any.")
+        found.append(
+            f"No document of the sample is dropped by {names}: each drops at most {most:.1%} of the whole input."
+        )
     if dead_letters:
         first = dead_letters[0]
         share = len(dead_letters) / (preview.documents + len(dead_letters))
         found.append(
-            f"{len(dead_letters)} records ({share:.1%}) cannot be read or processed, the first: {first['reason']}"
+            f"{len(dead_letters)} record{'s' * (len(dead_letters) != 1)} ({share:.1%}) cannot be read or processed, "
+            f"the first: {first['reason']}"
         )
     return found
 
@@ -262,12 +265,12 @@ def _unusual_sources(decisions: Decisions, where: npt.NDArray[np.int64], spots: 
     found = []
     for number, label in enumerate(decisions.labels):
         reached = (decisions.dropped < 0) | (decisions.dropped >= number)
-        gone = decisions.dropped == number
+        dropped = decisions.dropped == number
         for code, name in enumerate(sources):
             here, others = reached & (source == code), reached & (source != code)
             if min(here.sum(), others.sum()) < _MIN_DOCUMENTS:
                 continue
-            one, rest, both = gone[here].mean(), gone[others].mean(), gone[reached].mean()
+            one, rest, both = dropped[here].mean(), dropped[others].mean(), dropped[reached].mean()
             spread = np.sqrt(both * (1 - both) * (1 / here.sum() + 1 / others.sum()))
             if spread > 0 and abs(one - rest) / spread > _UNUSUAL_SOURCE_Z:
                 found.append(f"'{label}' drops {one:.0%} of {name}, and {rest:.0%} of the rest.")

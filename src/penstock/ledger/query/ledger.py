@@ -90,11 +90,11 @@ def find_ledger(run: str) -> Ledger:
             return Ledger(run_folder, folder, read_rules(folder))
     filesystem, name = filesystem_of(given)
     if not filesystem.exists(name):
-        raise InputError(f"{run}: there is no such folder. Give the output folder of a run.")
+        raise InputError(f"{run}: there is no such folder. Pass the output folder of a run.")
     if filesystem.exists(f"{name}/{RUN_FOLDER}"):
         raise InputError(f"{run}: this run kept no ledger. Run it again without --no-ledger (ledger=False).")
     raise InputError(
-        f"{run}: no run has written here: there is no {RUN_FOLDER} in it. Give the output folder of a run."
+        f"{run}: no run has written here: the folder contains no {RUN_FOLDER}. Pass the output folder of a run."
     )
 
 

@@ -54,7 +54,7 @@ def threshold_names(decider: type) -> list[str]:
 
 
 def shown_parameters(rule: StageRule, recorded: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the thresholds behind a verdict, or all numeric parameters if the thresholds cannot be determined."""
+    """Return the thresholds of a verdict, or all numeric parameters if the thresholds cannot be determined."""
     parameters = {**recorded, **rule.parameters}
     try:
         names = threshold_names(load_decider(rule))

@@ -137,13 +137,13 @@ def _fates(ledger: Ledger, decisions: Decisions, changes: Mapping[str, Mapping[s
     """Apply the stages to every document again, in order, with the stored verdicts and scores."""
     fates: Fates = np.full(len(decisions), KEPT, np.int16)
     alive = np.ones(len(decisions), bool)
-    doubtful = np.zeros(len(decisions), bool)
+    uncertain = np.zeros(len(decisions), bool)
     first_change = min((decisions.labels.index(label) for label in changes), default=len(decisions.labels))
     for number, label in enumerate(decisions.labels):
         rules = [rule for rule in decisions.rules if _belongs(rule, label)]
         dropped_here = decisions.dropped == number
         if number < first_change or (not rules and label not in silent):
-            gone = alive & dropped_here
+            dropped_now = alive & dropped_here
         else:
             fails, asked = dropped_here.copy(), np.ones(len(decisions), bool)
             for rule in rules:
@@ -156,12 +156,12 @@ def _fates(ledger: Ledger, decisions: Decisions, changes: Mapping[str, Mapping[s
             if label in silent:
                 # The verdict of a stage without recorded verdicts is unknown for documents that did not reach it.
                 asked &= (decisions.dropped == KEPT) | (decisions.dropped >= number)
-            gone = alive & asked & fails
+            dropped_now = alive & asked & fails
             # A later stage may still drop the document for certain.
-            doubtful |= alive & ~asked
-        fates[gone] = number
-        alive &= ~gone
-    fates[alive & doubtful] = _UNKNOWN
+            uncertain |= alive & ~asked
+        fates[dropped_now] = number
+        alive &= ~dropped_now
+    fates[alive & uncertain] = _UNKNOWN
     return fates
 
 

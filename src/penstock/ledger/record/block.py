@@ -82,7 +82,7 @@ class Block:
         found: Rows = order[np.searchsorted(self.rows, rows, sorter=order)]
         return found
 
-    def note(self, label: str, verdicts: Verdicts) -> None:
+    def add_verdicts(self, label: str, verdicts: Verdicts) -> None:
         """Record the verdicts of a rule."""
         count = len(self.rows)
         column = self.rules.get(label)
@@ -113,17 +113,17 @@ class Block:
 
         If no rule failed a document, the first label counts as the one that dropped it.
         """
-        gone = np.zeros(len(self.rows), bool)
-        gone[self.positions(rows)] = True
+        dropped_here = np.zeros(len(self.rows), bool)
+        dropped_here[self.positions(rows)] = True
         for rest in survivors:
-            gone[self.positions(rest)] = False
-        gone &= self.dropped == _ALIVE
+            dropped_here[self.positions(rest)] = False
+        dropped_here &= self.dropped == _ALIVE
         for number, label in labels:
             if label in self.rules:
                 kept = self.rules[label].kept
-                self.dropped[gone > kept] = number
-                gone &= kept
-        self.dropped[gone] = labels[0][0]  # dropped without a verdict
+                self.dropped[dropped_here > kept] = number
+                dropped_here &= kept
+        self.dropped[dropped_here] = labels[0][0]  # dropped without a verdict
 
     def leave(self, rows: Rows) -> None:
         """Mark documents that have passed all steps of this worker."""

@@ -90,12 +90,12 @@ class Collector:
                 block.measure(task, self.orders.id_fields, self.orders.text_field)
                 rest = remaining.get(task.task_id)
                 kept = rows_of(rest) if isinstance(rest, DocumentBatch) else _NO_ROWS
-                self._note_failures(number, block, np.setdiff1d(rows_of(task), kept))
+                self._record_failures(number, block, np.setdiff1d(rows_of(task), kept))
 
     def failed(self, number: int, task: Task[Any], position: int) -> None:
         """Record a document that a stage cannot process."""
         if holds_documents(task) and (block := self.opened(task)) is not None and has_rows(task):
-            self._note_failures(number, block, rows_of(task)[[position]])
+            self._record_failures(number, block, rows_of(task)[[position]])
 
     def write_complete(self) -> None:
         """Write the blocks that have no document in flight."""
@@ -141,7 +141,7 @@ class Collector:
         self.blocks[block.id] = block
         return block
 
-    def _note_failures(self, number: int, block: Block, rows: Rows) -> None:
+    def _record_failures(self, number: int, block: Block, rows: Rows) -> None:
         if len(rows):
             failures = block.about.setdefault("failed", {})
             failures.setdefault(self.orders.steps[number][0], []).extend(rows.tolist())
@@ -169,24 +169,24 @@ class Passage:
         self._unopened = [task for task in documents if collector.block_of(task) is None]
         self._passed_on: list[tuple[str, Rows]] = []
         self._survivors: dict[str, list[Rows]] = {}
-        self._remade: set[str] = set()
-        self._others: list[Task[Any]] = []
+        self._replaced_blocks: set[str] = set()
+        self._other_outputs: list[Task[Any]] = []
 
     def gave(self, outputs: Sequence[Task[Any]], verdicts: Sequence[Verdicts]) -> None:
         """Record outputs of the step and its verdicts; called once, or once per chunk of the outputs."""
-        if self._is_quiet(outputs, verdicts):
+        if self._is_passed_on_unchanged(outputs, verdicts):
             self._passed_on += [(task._metadata[BLOCK_KEY], rows_of(task)) for task in self._pending[: len(outputs)]]
             return
-        self._open()
+        self._start_recording()
         for task in self._documents:
             if (block := self._collector.block_of(task)) is not None:
                 # Measure now: the stage has already read the columns.
                 block.measure(task, self._collector.orders.id_fields, self._collector.orders.text_field)
-        self._note(verdicts)
+        self._assign_verdicts(verdicts)
         is_last = self._number + 1 == len(self._collector.orders.steps)
         for output in outputs:
             if not holds_documents(output):
-                self._others.append(output)
+                self._other_outputs.append(output)
                 continue
             block = self._follow(output)
             if block.measured:
@@ -200,22 +200,22 @@ class Passage:
         """Record what happened to the inputs that are not among the outputs."""
         if self._unopened and len(self._passed_on) == len(self._documents):
             return
-        self._open()
+        self._start_recording()
         for task in self._documents:
             block = self._collector.block_of(task)
             if block is None or not has_rows(task):
                 continue
-            if block.id in self._remade:
+            if block.id in self._replaced_blocks:
                 block.about["remade_by"] = self._labels[-1]
                 block.leave(rows_of(task))
-            elif others := [output for output in self._others if _descends(output, task)]:
-                self._became(stage, block, task, others)
+            elif others := [output for output in self._other_outputs if _descends(output, task)]:
+                self._record_destination(stage, block, task, others)
             else:
                 survivors = self._survivors.get(block.id, [])
                 block.drop(rows_of(task), survivors, self._collector.steps[self._number])
         self._collector.write_complete()
 
-    def _is_quiet(self, outputs: Sequence[Task[Any]], verdicts: Sequence[Verdicts]) -> bool:
+    def _is_passed_on_unchanged(self, outputs: Sequence[Task[Any]], verdicts: Sequence[Verdicts]) -> bool:
         """Return whether all inputs are from an earlier pool, are passed on unchanged, and got no verdict."""
         if verdicts or len(self._unopened) != len(self._inputs):
             return False
@@ -229,7 +229,7 @@ class Passage:
         """Return the inputs that have not been passed on yet."""
         return self._unopened[len(self._passed_on) :]
 
-    def _open(self) -> None:
+    def _start_recording(self) -> None:
         """Start recording, including inputs that were already passed on unchanged."""
         for task in self._unopened:
             block = self._collector.opened(task)
@@ -249,15 +249,15 @@ class Passage:
         block = self._collector.block_of(parent) if isinstance(parent, DocumentBatch) else None
         if not isinstance(parent, DocumentBatch) or block is None:
             if parent is None and self._documents:  # made of several batches together
-                self._remade.update(task._metadata.get(BLOCK_KEY, "") for task in self._documents)
+                self._replaced_blocks.update(task._metadata.get(BLOCK_KEY, "") for task in self._documents)
                 return self._collector.open_block(output, None, self._labels[-1])
             return self._collector.open_block(output, parent, read_by=self._labels[0])
         if output._metadata.get(BLOCK_KEY) == block.id and has_rows(output) and are_distinct(rows_of(output)):
             return block
-        self._remade.add(block.id)
+        self._replaced_blocks.add(block.id)
         return self._collector.open_block(output, None, self._labels[-1], block.id)
 
-    def _note(self, verdicts: Sequence[Verdicts]) -> None:
+    def _assign_verdicts(self, verdicts: Sequence[Verdicts]) -> None:
         """Assign each verdict to the batch it is about; a stage records verdicts in the order of its tasks."""
         times: dict[tuple[str, str], int] = {}
         current = 0
@@ -268,9 +268,9 @@ class Passage:
             block = self._collector.block_of(self._documents[current]) if self._documents else None
             if block is not None:
                 turn = times[block.id, verdict.name] = times.get((block.id, verdict.name), 0) + 1
-                block.note(_label(verdict.name, turn, self._labels), verdict)
+                block.add_verdicts(_label(verdict.name, turn, self._labels), verdict)
 
-    def _became(
+    def _record_destination(
         self, stage: ProcessingStage[Any, Any], block: Block, task: DocumentBatch, others: Iterable[Task[Any]]
     ) -> None:
         """Record the files to which documents were written, or the stage that turned them into something else."""

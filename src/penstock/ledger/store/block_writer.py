@@ -24,6 +24,7 @@ from penstock.storage.atomic import atomic_write
 from penstock.storage.filesystem import filesystem_of, is_local
 from penstock.storage.records import RecordFile, framed
 
+# The suffix of a block file.
 BLOCK_SUFFIX = ".notes"
 # Takes the place of a block's name in a record that holds the parameters of rules.
 PARAMETERS = b"=" * NAME_LENGTH
