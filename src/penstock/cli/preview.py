@@ -16,7 +16,7 @@ from penstock.errors import InputError, PlanError
 from penstock.monitor.console import stdout_console
 
 if TYPE_CHECKING:
-    from penstock.preview.preview import Preview
+    from penstock.preview.estimate import Preview
 
 
 @click.command("preview")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,8 @@ from penstock.executors.inline import InlineExecutor
 from penstock.ledger.query.decisions import Decisions, assemble
 from penstock.ledger.query.ledger import find_ledger
 from penstock.preview.clustered_share import Share, clustered_share
+from penstock.preview.estimate import Preview, StageYield
+from penstock.preview.unusual import unusual_sources, unusual_stages
 from penstock.recipe.recipe import load_recipe
 from penstock.runtime.machine import this_machine
 from penstock.text.io.input_sample import SampleSpot, sample_jsonl, sample_parquet
@@ -26,46 +27,8 @@ from penstock.text.io.input_sample import SampleSpot, sample_jsonl, sample_parqu
 _MAX_SPOTS = 40
 # Documents of the run before the measured one, which compiles kernels and loads models.
 _WARM_UP_DOCUMENTS = 50
-# A stage or a source with fewer documents gets no warning and no mean of its own.
+# Files with fewer sampled documents get the mean document size of all files.
 _MIN_DOCUMENTS = 100
-# A source gets a warning if its share differs from that of the others by more than this many standard errors.
-_UNUSUAL_SOURCE_Z = 4.0
-# A stage that drops at least this share gets a warning.
-_HIGH_DROP_SHARE = 0.95
-
-
-@dataclass
-class StageYield:
-    """The expected effect of a stage on the whole input."""
-
-    stage: str
-    seen: int
-    dropped: int
-    # The share that it drops of the documents that reach it.
-    share: Share
-    seconds: float
-
-
-@dataclass
-class Preview:
-    """The estimates for a whole input, from a sample."""
-
-    files: int
-    bytes: int
-    documents: int
-    # Number of spots of the input from which the sample was drawn.
-    places: int
-    # Estimated number of documents in the input, from the size of those in the sample.
-    expected_documents: int
-    stages: list[StageYield]
-    kept: Share
-    kept_bytes: float
-    bytes_per_core_second: float
-    cores: float
-    eta_seconds: float
-    set_aside: int
-    # Warnings, as sentences.
-    suspicious: list[str] = field(default_factory=list)
 
 
 def preview_recipe(
@@ -126,7 +89,10 @@ def preview_recipe(
         eta_seconds=expected * seconds / max(len(decisions), 1) / cores,
         set_aside=len(dead_letters),
     )
-    preview.suspicious = [*_unusual_stages(preview, dead_letters), *_unusual_sources(decisions, where, spots)]
+    preview.suspicious = [
+        *unusual_stages(stages, len(decisions), dead_letters),
+        *unusual_sources(decisions, where, spots),
+    ]
     return preview
 
 
@@ -221,57 +187,3 @@ def _share(hit: npt.NDArray[np.bool_], where: npt.NDArray[np.int64], weights: np
     return clustered_share(
         np.bincount(where[hit], minlength=size).tolist(), np.bincount(where, minlength=size).tolist(), weights.tolist()
     )
-
-
-def _unusual_stages(preview: Preview, dead_letters: Sequence[dict[str, Any]]) -> list[str]:
-    found = []
-    idle = []
-    for stage in preview.stages[:-1]:  # the last stage is the writer
-        if stage.seen < _MIN_DOCUMENTS:
-            continue
-        if stage.dropped == stage.seen:
-            found.append(
-                f"'{stage.stage}' drops every document that reaches it. Is its threshold right, and the column?"
-            )
-        elif stage.share.value >= _HIGH_DROP_SHARE:
-            found.append(f"'{stage.stage}' drops {stage.share.value:.0%} of the documents that reach it.")
-        elif stage.dropped == 0:
-            idle.append(stage)
-    if idle:
-        most = max(stage.share.high for stage in idle)
-        names = ", ".join(f"'{stage.stage}'" for stage in idle)
-        found.append(
-            f"No document of the sample is dropped by {names}: each drops at most {most:.1%} of the whole input."
-        )
-    if dead_letters:
-        first = dead_letters[0]
-        share = len(dead_letters) / (preview.documents + len(dead_letters))
-        found.append(
-            f"{len(dead_letters)} record{'s' * (len(dead_letters) != 1)} ({share:.1%}) cannot be read or processed, "
-            f"the first: {first['reason']}"
-        )
-    return found
-
-
-def _unusual_sources(decisions: Decisions, where: npt.NDArray[np.int64], spots: Sequence[SampleSpot]) -> list[str]:
-    """Find sources of which a stage drops a significantly different share than of the other sources."""
-    names = [str(Path(spot.file).parent) for spot in spots]
-    if len(set(names)) == 1:
-        names = [spot.file for spot in spots]
-    sources = sorted(set(names))
-    if not 1 < len(sources) <= _MAX_SPOTS // 2:
-        return []
-    source = np.array([sources.index(name) for name in names])[where]
-    found = []
-    for number, label in enumerate(decisions.labels):
-        reached = (decisions.dropped < 0) | (decisions.dropped >= number)
-        dropped = decisions.dropped == number
-        for code, name in enumerate(sources):
-            here, others = reached & (source == code), reached & (source != code)
-            if min(here.sum(), others.sum()) < _MIN_DOCUMENTS:
-                continue
-            one, rest, both = dropped[here].mean(), dropped[others].mean(), dropped[reached].mean()
-            spread = np.sqrt(both * (1 - both) * (1 / here.sum() + 1 / others.sum()))
-            if spread > 0 and abs(one - rest) / spread > _UNUSUAL_SOURCE_Z:
-                found.append(f"'{label}' drops {one:.0%} of {name}, and {rest:.0%} of the rest.")
-    return found
