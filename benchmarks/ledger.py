@@ -25,11 +25,11 @@ import pyarrow.parquet as pq
 
 from penstock import StreamingExecutor
 from penstock.executors.inline import InlineExecutor
-from penstock.ledger.fragment import Fragment, RuleColumn, pack
-from penstock.ledger.notes import Notes
-from penstock.ledger.reading import find_ledger
-from penstock.ledger.rules import Rules, StageRule, write_rules
-from penstock.ledger.whatif import parse_changes, what_if
+from penstock.ledger.query.ledger import find_ledger
+from penstock.ledger.query.whatif import parse_changes, what_if
+from penstock.ledger.store.block_writer import BlockWriter
+from penstock.ledger.store.fragment import Fragment, RuleColumn, pack
+from penstock.ledger.store.rules import Rules, StageRule, write_rules
 from penstock.recipe.recipe import load_recipe
 
 _FILES = 8
@@ -68,7 +68,7 @@ def compare_runs(data: Path, megabytes: int, rounds: int, recipe: str, *, inline
         size = make_corpus(data, folder / "crawl", megabytes)
         curate(folder, recipe, ledger=True, inline=inline)  # kernels are compiled, files are in the cache of the system
         ledger = find_ledger(str(folder / "clean"))
-        documents = sum(piece.num_rows for piece in ledger.pieces)
+        documents = sum(part.num_rows for part in ledger.parts)
         asked = sum(int(flag.sum()) for decisions in ledger.shards() for flag in decisions.asked.values())
         files = list(Path(ledger.folder).iterdir())
         stored = sum(file.stat().st_size for file in files)
@@ -100,7 +100,7 @@ def time_whatif(documents: int, rules: int) -> None:
         decider = "penstock.text:WordCountFilter"
         stages = [StageRule(label, label, decider, {"min_words": 50, "max_words": 100000}) for label in labels]
         write_rules(folder, Rules("benchmark", ((tuple(labels),),), tuple(stages), ("id",)))
-        _write_notes(folder, labels, documents)
+        _write_blocks(folder, labels, documents)
         for attempt in range(3):
             start = time.perf_counter()
             ledger = find_ledger(scratch)
@@ -119,12 +119,12 @@ def time_whatif(documents: int, rules: int) -> None:
         print(f"the same as a command, with the start of Python: {time.perf_counter() - start:.2f} s")
 
 
-def _write_notes(folder: str, labels: list[str], documents: int) -> None:
+def _write_blocks(folder: str, labels: list[str], documents: int) -> None:
     chance = np.random.default_rng(1)
-    per_piece = 2_000
-    notes = Notes(folder)
-    for number, first in enumerate(range(0, documents, per_piece)):
-        count = min(per_piece, documents - first)
+    per_block = 2_000
+    writer = BlockWriter(folder)
+    for number, first in enumerate(range(0, documents, per_block)):
+        count = min(per_block, documents - first)
         columns = {}
         dropped = np.full(count, -1, np.int16)
         for position, label in enumerate(labels):
@@ -142,8 +142,8 @@ def _write_notes(folder: str, labels: list[str], documents: int) -> None:
             pa.array([f"doc-{first + row}" for row in range(count)]),
             chance.integers(100, 20_000, count),
         )
-        notes.add(fragment, {label: {} for label in labels})
-    notes.close()
+        writer.add(fragment, {label: {} for label in labels})
+    writer.close()
 
 
 def main() -> None:

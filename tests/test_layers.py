@@ -13,7 +13,7 @@ ROOT = Path(penstock.__file__).parent
 # A layer imports itself and what comes before it. Then there are no circles, and each can be understood in order.
 LAYERS = (
     "errors", "extras", "lazy", "core", "plan", "schedule", "storage", "kernels", "ledger", "monitor", "runtime", "backends",
-    "executors", "text", "dedup", "models", "image", "video", "testing", "compat", "recipe", "reference", "cli", "__main__",
+    "executors", "text", "dedup", "models", "image", "video", "testing", "compat", "recipe", "preview", "reference", "cli", "__main__",
 )  # fmt: skip
 
 # Stages are written with what every user has: they must not know who runs them.

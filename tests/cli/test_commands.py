@@ -183,7 +183,7 @@ def test_a_stopped_run_says_how_to_go_on_and_goes_on(tmp_path: Path) -> None:
     assert "2 source tasks are complete. Run it with checkpoint state to go on." in stopped.stderr
     resumed = penstock(tmp_path, "run", "job.yaml", "--checkpoint", "state")
     assert resumed.returncode == 0, resumed.stderr
-    assert "2 source tasks were complete already" in resumed.stderr
+    assert "2 source tasks had been completed" in resumed.stderr
     assert sorted(str(document["text"]) for document in read_output(tmp_path / "clean")) == [
         f"doc {number}" for number in range(1, 6)
     ]

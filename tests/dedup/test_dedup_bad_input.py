@@ -31,8 +31,8 @@ from corpora import (
 
 from penstock import StreamingExecutor
 from penstock.errors import InputError, PenstockError
-from penstock.ledger.reading import find_ledger
-from penstock.ledger.receipts import find_document, receipt_of
+from penstock.ledger.query.ledger import find_ledger
+from penstock.ledger.query.receipts import find_document, receipt_of
 
 
 def test_a_line_that_cannot_be_read_is_set_aside_and_said_once(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Small runs whose ledgers are looked at."""
+"""Small runs that write a ledger, for the tests of the ledger."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 from penstock import InlineExecutor, Pipeline, StreamingExecutor
 from penstock.core.stage import ProcessingStage
-from penstock.ledger.reading import Ledger, find_ledger
+from penstock.ledger.query.ledger import Ledger, find_ledger
 from penstock.text import JsonlReader, JsonlWriter, RepeatedLinesFilter, ScoreFilter, WordCountFilter
 
 Stage = ProcessingStage[Any, Any]
 
 
 def write_documents(folder: Path, files: int = 2, documents: int = 6) -> Path:
-    """Write documents of 0, 1, 2, … words; every third one says its only line twice."""
+    """Write documents of 0, 1, 2, … words; every third document repeats its only line."""
     folder.mkdir(parents=True, exist_ok=True)
     for file in range(files):
         lines = []
@@ -29,7 +29,7 @@ def write_documents(folder: Path, files: int = 2, documents: int = 6) -> Path:
 
 
 class PlainRepeatedLines(RepeatedLinesFilter):
-    """Scores one document at a time, as a filter of a user's own does: only those that come to it."""
+    """Scores one document at a time, like a user-defined filter: only documents that reach it."""
 
     def score_document(self, text: str) -> float:
         return super().score_document(text)
@@ -52,7 +52,7 @@ def run(folder: Path, stages: Sequence[Stage], *, inline: bool = True, **setting
 
 
 def fates(ledger: Ledger) -> dict[str, str]:
-    """Return who dropped each document; "kept" if nobody did."""
+    """Return for each document id the stage that dropped it, or "kept"."""
     found: dict[str, str] = {}
     for decisions in ledger.shards():
         names = [decisions.labels[number] if number >= 0 else "kept" for number in decisions.dropped]

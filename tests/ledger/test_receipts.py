@@ -1,4 +1,4 @@
-"""What can be asked of a ledger: one document, a sample, what each stage did."""
+"""Queries on a ledger: the receipt of a document, samples, and totals per stage."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 from ledger_runs import filters, run, write_documents
-from test_keeping import Choosy, PandasFilter, Splitter
+from test_run_ledger import Choosy, PandasFilter, Splitter
 
 from penstock.errors import InputError
-from penstock.ledger.letters import failure_of
-from penstock.ledger.overview import overview
-from penstock.ledger.reading import Ledger, find_ledger
-from penstock.ledger.receipts import Receipt, find_document, receipt_of
-from penstock.ledger.sampling import dropped_sample, kept_sample
-from penstock.ledger.texts import read_texts
+from penstock.ledger.query.dead_letters import failure_of
+from penstock.ledger.query.ledger import Ledger, find_ledger
+from penstock.ledger.query.overview import overview
+from penstock.ledger.query.receipts import Receipt, find_document, receipt_of
+from penstock.ledger.query.sampling import dropped_sample, kept_sample
+from penstock.ledger.query.source_texts import read_texts
 from penstock.text import AddId, RepeatedLinesFilter, ScoreFilter, WordCountFilter
 
 
@@ -28,7 +28,7 @@ def verdicts(given: Receipt) -> list[tuple[str, float | None, str]]:
     return [(line.stage, line.score, line.verdict) for line in given.lines]
 
 
-def test_a_receipt_names_every_stage_in_order(tmp_path: Path) -> None:
+def test_a_receipt_lists_every_stage_in_order(tmp_path: Path) -> None:
     found = receipt(run(tmp_path, filters()), "0-5")
     assert verdicts(found) == [
         ("jsonl_reader_stage", None, "read"),
@@ -40,7 +40,7 @@ def test_a_receipt_names_every_stage_in_order(tmp_path: Path) -> None:
     assert found.files == [str(tmp_path / "crawl/part-0.jsonl")]
 
 
-def test_a_filter_of_the_same_scan_says_what_it_would_have_said(tmp_path: Path) -> None:
+def test_a_later_filter_of_the_same_scan_reports_would_drop_or_would_keep(tmp_path: Path) -> None:
     scanned = [ScoreFilter(WordCountFilter(min_words=50)), ScoreFilter(RepeatedLinesFilter())]
     ledger = run(tmp_path, scanned)
     assert verdicts(receipt(ledger, "0-5"))[1:] == [
@@ -50,7 +50,7 @@ def test_a_filter_of_the_same_scan_says_what_it_would_have_said(tmp_path: Path) 
     assert verdicts(receipt(ledger, "0-4"))[-1] == ("repeated_lines", 1, "would keep")
 
 
-def test_a_kept_document_says_where_it_went(tmp_path: Path) -> None:
+def test_the_receipt_of_a_kept_document_names_the_output_file(tmp_path: Path) -> None:
     found = receipt(run(tmp_path, filters()), "1-3")
     assert found.kept
     [written] = found.written_to
@@ -63,7 +63,7 @@ def test_a_document_is_found_by_file_and_row(tmp_path: Path) -> None:
     assert receipt(ledger, f"{tmp_path}/crawl/part-1.jsonl:4").id == "1-4"
 
 
-def test_ids_may_be_given_on_the_way(tmp_path: Path) -> None:
+def test_ids_may_be_added_by_a_stage(tmp_path: Path) -> None:
     ledger = run(tmp_path, [ScoreFilter(WordCountFilter(min_words=2)), AddId("uid"), *filters()[1:]])
     assert receipt(ledger, "0-4").id == "0-4"
     for path in (tmp_path / "crawl").iterdir():
@@ -77,43 +77,45 @@ def test_ids_may_be_given_on_the_way(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("compressed", [False, True])
 @pytest.mark.parametrize("inline", [True, False])
-def test_rows_are_counted_through_a_file_that_is_read_in_parts(tmp_path: Path, inline: bool, compressed: bool) -> None:
+def test_rows_are_counted_across_the_parts_of_a_file(tmp_path: Path, inline: bool, compressed: bool) -> None:
     crawl = write_documents(tmp_path / "crawl", files=2, documents=60)
     if compressed:
         for path in list(crawl.iterdir()):
             (crawl / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
             path.unlink()
     ledger = run(tmp_path, filters(), inline=inline, blocksize=2000)
-    assert len([name for piece in ledger.pieces for name in piece.blocks]) > 4
+    assert len([name for part in ledger.parts for name in part.blocks]) > 4
     ending = ".jsonl.gz" if compressed else ".jsonl"
     for number in (0, 17, 42, 58):
         found = receipt(ledger, f"part-1{ending}:{number}")
         assert found.id == f"1-{number}"
-        # Small enough to be read together, the two compressed files count as one.
+        # The two compressed files are small enough to be read together, so rows are counted across both.
         assert (found.row, len(found.remarks)) == ((60 + number, 1) if compressed else (number, 0))
         assert read_texts(ledger, [found.place])[0].split() == ["word"] * (number * (2 if number % 3 == 2 else 1))
 
 
-def test_what_is_not_there_is_answered_with_what_is(tmp_path: Path) -> None:
+def test_an_unknown_document_id_raises_an_error_with_similar_ids(tmp_path: Path) -> None:
     ledger = run(tmp_path, filters())
-    with pytest.raises(InputError, match=r"no document '0-55'.*Near: '0-5'.*Ids look like '.-0'.*part-0.jsonl:0"):
+    with pytest.raises(
+        InputError, match=r"no document '0-55'.*Similar ids: '0-5'.*Ids look like '.-0'.*part-0.jsonl:0"
+    ):
         find_document(ledger, "0-55")
 
 
-def test_a_folder_without_a_run_is_no_run(tmp_path: Path) -> None:
+def test_a_folder_without_a_run_raises_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no run has written here"):
         find_ledger(str(tmp_path))
     with pytest.raises(InputError, match="there is no such folder"):
         find_ledger(str(tmp_path / "nowhere"))
 
 
-def test_a_stage_of_the_users_own_and_what_came_of_it(tmp_path: Path) -> None:
+def test_a_drop_by_a_user_defined_stage_has_no_score_and_later_stages_are_not_asked(tmp_path: Path) -> None:
     found = receipt(run(tmp_path, [PandasFilter(), *filters()]), "0-1")
     assert verdicts(found)[1] == ("pandas_filter", None, "dropped")
     assert verdicts(found)[2][2] == "not asked"
 
 
-def test_documents_that_cannot_be_followed_say_so(tmp_path: Path) -> None:
+def test_receipts_say_where_documents_cannot_be_followed(tmp_path: Path) -> None:
     ledger = run(tmp_path, [ScoreFilter(WordCountFilter(min_words=2)), Splitter(), *filters()[1:]])
     assert "cannot be followed: stage 'splitter' made" in receipt(ledger, "0-4").remarks[0]
     half = receipt_of(ledger, find_document(ledger, "half-0")[0])
@@ -122,7 +124,7 @@ def test_documents_that_cannot_be_followed_say_so(tmp_path: Path) -> None:
     assert "is in no source file" in read_texts(ledger, [half.place])[0]
 
 
-def test_a_failure_comes_with_its_error(tmp_path: Path) -> None:
+def test_the_receipt_of_a_failed_document_leads_to_its_error(tmp_path: Path) -> None:
     ledger = run(tmp_path, [*filters(), Choosy()], inline=False, config={"ignore_failures": True}, max_retries=0)
     found = receipt(ledger, "0-4")
     assert verdicts(found)[-1] == ("choosy", None, "failed")
@@ -131,7 +133,7 @@ def test_a_failure_comes_with_its_error(tmp_path: Path) -> None:
     assert "not this one" in failure["reason"]
 
 
-def test_samples_are_the_same_every_time_and_have_their_texts(tmp_path: Path) -> None:
+def test_samples_are_reproducible_and_their_texts_can_be_read(tmp_path: Path) -> None:
     write_documents(tmp_path / "crawl", files=3, documents=30)
     ledger = run(tmp_path, filters())
     drawn = dropped_sample(ledger, "repeated_lines", 5)
@@ -146,7 +148,7 @@ def test_samples_are_the_same_every_time_and_have_their_texts(tmp_path: Path) ->
     }
 
 
-def test_near_means_close_to_what_is_kept(tmp_path: Path) -> None:
+def test_near_selects_documents_whose_score_is_close_to_a_kept_one(tmp_path: Path) -> None:
     write_documents(tmp_path / "crawl", documents=30)
     ledger = run(tmp_path, [ScoreFilter(WordCountFilter(min_words=20))])
     drawn = dropped_sample(ledger, "word_count", 100, near=3)
@@ -154,19 +156,19 @@ def test_near_means_close_to_what_is_kept(tmp_path: Path) -> None:
     assert {sample.score for sample in drawn} == {18, 19}
 
 
-def test_an_unknown_stage_is_answered_with_the_nearest(tmp_path: Path) -> None:
+def test_an_unknown_stage_raises_an_error_with_a_suggestion(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no stage 'repeated_line' in this run.*Did you mean 'repeated_lines'"):
         dropped_sample(run(tmp_path, filters()), "repeated_line", 5)
 
 
-def test_a_source_that_is_gone_is_said_to_be_gone(tmp_path: Path) -> None:
+def test_a_deleted_source_file_is_reported_in_place_of_the_text(tmp_path: Path) -> None:
     ledger = run(tmp_path, filters())
     [sample] = dropped_sample(ledger, "repeated_lines", 1)
     Path(sample.files[0]).unlink()
     assert "cannot be read again" in read_texts(ledger, [sample.place])[0]
 
 
-def test_the_overview_counts_what_each_stage_did(tmp_path: Path) -> None:
+def test_the_overview_counts_asked_and_dropped_documents_per_stage(tmp_path: Path) -> None:
     seen = overview(run(tmp_path, filters()))
     assert (seen.documents, seen.kept) == (12, 4)
     assert [(line.stage, line.asked, line.dropped) for line in seen.stages] == [

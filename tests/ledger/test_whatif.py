@@ -1,4 +1,4 @@
-"""Other thresholds on stored scores come to what another run would have come to."""
+"""What-if with stored scores has the same result as another run with those thresholds."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ledger_runs import filters, run, write_documents
-from test_keeping import PandasFilter
+from test_run_ledger import PandasFilter
 
 from penstock import DocumentBatch, ProcessingStage
 from penstock.core.verdicts import Verdicts
 from penstock.errors import InputError
-from penstock.ledger.reading import Ledger
-from penstock.ledger.texts import read_texts
-from penstock.ledger.whatif import Outcome, parse_changes, what_if
+from penstock.ledger.query.ledger import Ledger
+from penstock.ledger.query.source_texts import read_texts
+from penstock.ledger.query.whatif import Outcome, parse_changes, what_if
 from penstock.text import CommonEnglishWordsFilter, RepeatedLinesFilter, ScoreFilter, WordCountFilter
 
 
@@ -27,7 +27,7 @@ def kept(ledger: Ledger) -> int:
 
 
 @pytest.mark.parametrize("threshold", [0, 3, 4, 10, 11])
-def test_a_stricter_threshold_is_known_exactly(tmp_path: Path, threshold: int) -> None:
+def test_the_outcome_of_a_stricter_threshold_is_exact(tmp_path: Path, threshold: int) -> None:
     write_documents(tmp_path / "crawl", documents=20)
     outcome = tried(run(tmp_path, filters()), f"word_count.min_words={threshold}")
     stages = [ScoreFilter(WordCountFilter(min_words=threshold)), ScoreFilter(RepeatedLinesFilter())]
@@ -37,7 +37,7 @@ def test_a_stricter_threshold_is_known_exactly(tmp_path: Path, threshold: int) -
 
 
 @pytest.mark.parametrize("threshold", [0, 1, 4])
-def test_filters_of_one_scan_know_every_document(tmp_path: Path, threshold: int) -> None:
+def test_the_outcome_is_exact_for_filters_of_one_scan(tmp_path: Path, threshold: int) -> None:
     write_documents(tmp_path / "crawl", documents=20)
     scanned = [ScoreFilter(WordCountFilter(min_words=2)), ScoreFilter(RepeatedLinesFilter())]
     outcome = tried(run(tmp_path, scanned), f"word_count.min_words={threshold}")
@@ -56,7 +56,7 @@ def test_bytes_sources_and_stages_are_counted(tmp_path: Path) -> None:
     assert outcome.dropped == {"word_count": (4, 6), "repeated_lines": (4, 4)}
 
 
-def test_examples_are_the_documents_that_change_sides(tmp_path: Path) -> None:
+def test_examples_are_documents_whose_outcome_changes(tmp_path: Path) -> None:
     ledger = run(tmp_path, filters())
     outcome = tried(ledger, "repeated_lines.max_repeated_line_fraction=0.5", "word_count.min_words=4")
     assert {one.id for one in outcome.now_kept} <= {"0-2", "1-2", "0-5", "1-5"}
@@ -64,16 +64,16 @@ def test_examples_are_the_documents_that_change_sides(tmp_path: Path) -> None:
     assert read_texts(ledger, [outcome.now_dropped[0].place]) == ["word word word"]
 
 
-def test_what_a_silent_stage_would_do_is_unknown(tmp_path: Path) -> None:
+def test_the_outcome_is_unknown_after_a_stage_without_verdicts(tmp_path: Path) -> None:
     ledger = run(tmp_path, [*filters()[:1], PandasFilter()])
     outcome = tried(ledger, "word_count.min_words=1")
     assert outcome.total.unknown == 2
     assert outcome.total.would_keep == outcome.total.kept
 
 
-def test_a_later_verdict_that_is_known_settles_it(tmp_path: Path) -> None:
+def test_a_known_verdict_of_a_later_stage_decides_the_outcome(tmp_path: Path) -> None:
     class Both(ProcessingStage[DocumentBatch, DocumentBatch]):
-        """Says of every document what it thinks, also of those that the other half of it drops."""
+        """Records a verdict for every document that reaches it."""
 
         name = "both"
 
@@ -98,14 +98,14 @@ def test_a_later_verdict_that_is_known_settles_it(tmp_path: Path) -> None:
         ("min_words=3", "expected FILTER.PARAMETER=VALUE"),
     ],
 )
-def test_mistakes_are_answered_with_the_way_out(tmp_path: Path, change: str, expected: str) -> None:
+def test_invalid_changes_raise_an_error_that_says_what_is_valid(tmp_path: Path, change: str, expected: str) -> None:
     ledger = run(tmp_path, [*filters(), ScoreFilter(CommonEnglishWordsFilter())])
     with pytest.raises(InputError, match=expected):
         parse_changes(ledger, [change])
 
 
 class Moody(WordCountFilter):
-    """Decides by more than the score."""
+    """Decides by more than the score: by a state that changes with every document."""
 
     _name = "moody"
 
@@ -121,13 +121,13 @@ class Moody(WordCountFilter):
         return score >= self.min_words and self._mood
 
 
-def test_verdicts_that_do_not_follow_from_the_score_are_not_guessed(tmp_path: Path) -> None:
+def test_what_if_is_refused_when_scores_do_not_reproduce_the_verdicts(tmp_path: Path) -> None:
     ledger = run(tmp_path, [ScoreFilter(Moody())])
-    with pytest.raises(InputError, match="stored scores do not give back its verdicts"):
+    with pytest.raises(InputError, match="stored scores do not reproduce its verdicts"):
         tried(ledger, "moody.min_words=3")
 
 
-def test_an_inverted_filter_stays_inverted(tmp_path: Path) -> None:
+def test_an_inverted_filter_is_inverted_in_what_if(tmp_path: Path) -> None:
     ledger = run(tmp_path, [ScoreFilter(WordCountFilter(min_words=3), invert=True)])
     outcome = tried(ledger, "word_count.min_words=4")
     assert outcome.total.kept == 4

@@ -1,4 +1,4 @@
-"""Snapshots of a run that captions videos, at the moments the tests look at."""
+"""Snapshots of a run that captions videos."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def run(*pools: PoolSnapshot, **changes: Any) -> RunSnapshot:
 
 
 def captioning(**changes: Any) -> RunSnapshot:
-    """A run in full swing: read is done, captioning is what takes long."""
+    """Return a run in progress: reading is done, captioning is the bottleneck."""
     return run(
         pool("read", busy=0.05, queue=0, held_bytes=0, done=1_240, remaining=0.0, eta_seconds=0.0),
         pool("decode … clean", stages=("decode", "split", "resize", "clean"), ready=11, wanted=11,

@@ -1,4 +1,4 @@
-"""What a person sees of a run while it works: rendered to a terminal that remembers, with a clock the test turns."""
+"""The live view of a run, rendered to a recording console with a manual clock."""
 
 import io
 import re
@@ -22,7 +22,7 @@ class Clock:
 
 
 class Screen:
-    """A console, and what was written to it since one last looked."""
+    """A console that records its output; ``look`` returns the lines since the last call."""
 
     def __init__(self, *, width: int = 120, height: int = 30, terminal: bool = True) -> None:
         self.file = io.StringIO()
@@ -36,7 +36,7 @@ class Screen:
 
 
 @pytest.fixture(autouse=True)
-def _a_usual_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def _colour_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
     for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
         monkeypatch.delenv(name, raising=False)
@@ -50,7 +50,7 @@ def drawn(snapshot: RunSnapshot, *, width: int = 120, height: int = 30) -> list[
         return screen.look()
 
 
-def test_a_terminal_shows_a_row_per_pool_below_one_line_in_words() -> None:
+def test_a_terminal_shows_a_headline_and_a_row_per_pool() -> None:
     assert drawn(captioning(failed=3)) == [
         "captions: bound by 'caption' on GPUs, 97 % of what this machine can do",
         "stages                     workers     done  items/s  queue      held   busy         ETA",
@@ -63,11 +63,11 @@ def test_a_terminal_shows_a_row_per_pool_below_one_line_in_words() -> None:
     ]
 
 
-def test_nothing_failed_is_not_worth_a_word() -> None:
+def test_failures_are_not_mentioned_when_there_are_none() -> None:
     assert not any("failed" in line for line in drawn(captioning()))
 
 
-def test_an_unknown_and_a_tiny_eta_are_short() -> None:
+def test_an_unknown_eta_is_a_dash_and_a_tiny_one_is_below_a_second() -> None:
     lines = drawn(run(pool("read", eta_seconds=None), pool("write", eta_seconds=0.2)))
     assert lines[3].endswith(" –")
     assert lines[4].endswith(" < 1 s")
@@ -78,7 +78,7 @@ def test_eighty_characters_show_every_column() -> None:
     assert heading.split() == ["stages", "workers", "done", "items/s", "queue", "held", "busy", "ETA"]
 
 
-def test_a_narrow_terminal_shows_fewer_columns_and_those_whole() -> None:
+def test_a_narrow_terminal_shows_fewer_columns_without_cutting_them() -> None:
     assert drawn(captioning(), width=60) == [
         "captions: bound by 'caption' on GPUs, 97 % of what this",
         "machine can do",
@@ -102,12 +102,12 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
         assert any(line.startswith("caption ") and " 4.0" in line for line in lines)
 
 
-def test_a_name_that_does_not_fit_keeps_both_ends() -> None:
+def test_a_long_name_is_shortened_in_the_middle() -> None:
     row = drawn(run(pool("read_common_crawl … extract_text #2", stages=("a", "b"))), width=80)[3]
     assert row.startswith("read_com…_text #2 ")
 
 
-def test_a_low_terminal_shows_the_pools_that_tell_most() -> None:
+def test_a_low_terminal_shows_the_bottleneck_and_the_busiest_pools() -> None:
     pools = [pool(f"stage {number}", busy=number / 100, stages=("x",)) for number in range(30)]
     lines = drawn(run(pool("caption", busy=0.0), *pools), height=12)
     assert len(lines) == 11
@@ -116,11 +116,11 @@ def test_a_low_terminal_shows_the_pools_that_tell_most() -> None:
     ]  # fmt: skip
 
 
-def test_names_are_shown_as_they_are() -> None:
+def test_names_are_shown_without_interpreting_markup() -> None:
     assert drawn(run(pool("[bold]x[/bold]"), bottleneck="[red]"))[0].startswith("captions: bound by '[red]'")
 
 
-def test_a_terminal_is_redrawn_four_times_a_second_at_most() -> None:
+def test_a_terminal_is_redrawn_at_most_four_times_per_second() -> None:
     screen, clock = Screen(), Clock()
     with LiveView("captions", 60, clock=clock, console=screen.console) as view:
         assert screen.look() == ["captions: starting"]
@@ -132,7 +132,7 @@ def test_a_terminal_is_redrawn_four_times_a_second_at_most() -> None:
         assert drawings == 4
 
 
-def test_the_terminal_is_given_back_also_after_an_error() -> None:
+def test_the_terminal_is_restored_after_an_error() -> None:
     screen = Screen()
     stderr = sys.stderr
     with pytest.raises(ZeroDivisionError), LiveView("captions", 60, console=screen.console):
@@ -141,7 +141,7 @@ def test_the_terminal_is_given_back_also_after_an_error() -> None:
     assert sys.stderr is stderr
 
 
-def test_off_a_terminal_there_is_one_line_per_interval() -> None:
+def test_without_a_terminal_one_line_is_printed_per_interval() -> None:
     screen, clock = Screen(terminal=False, width=40), Clock()
     with LiveView("captions", 60, clock=clock, console=screen.console) as view:
         for _ in range(59):
@@ -159,7 +159,7 @@ def test_off_a_terminal_there_is_one_line_per_interval() -> None:
     )
 
 
-def test_a_terminal_that_cannot_move_its_cursor_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dumb_terminal_gets_log_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "dumb")
     screen = Screen()
     with LiveView("captions", 0, console=screen.console) as view:
@@ -169,14 +169,14 @@ def test_a_terminal_that_cannot_move_its_cursor_gets_lines(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_nothing_is_shown_when_nobody_wants_it(terminal: bool) -> None:
+def test_a_disabled_view_shows_nothing(terminal: bool) -> None:
     screen = Screen(terminal=terminal)
     with LiveView("captions", 0, enabled=False, console=screen.console) as view:
         view.update(captioning())
     assert screen.file.getvalue() == ""
 
 
-def test_standard_output_is_left_to_the_user(capsys: pytest.CaptureFixture[str]) -> None:
+def test_standard_output_is_not_captured(capsys: pytest.CaptureFixture[str]) -> None:
     screen = Screen()
     with LiveView("captions", 60, console=screen.console) as view:
         view.update(captioning())
@@ -186,7 +186,7 @@ def test_standard_output_is_left_to_the_user(capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_a_terminal_that_goes_away_does_not_end_the_run(terminal: bool) -> None:
+def test_a_closed_terminal_does_not_end_the_run(terminal: bool) -> None:
     class Gone(io.StringIO):
         def write(self, _text: str) -> int:
             raise OSError(5, "Input/output error")
@@ -198,7 +198,7 @@ def test_a_terminal_that_goes_away_does_not_end_the_run(terminal: bool) -> None:
     assert sys.stderr is stderr
 
 
-def test_by_default_lines_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_go_to_standard_error_by_default(capsys: pytest.CaptureFixture[str]) -> None:
     with LiveView("captions", 0) as view:
         view.update(captioning())
     shown = capsys.readouterr()

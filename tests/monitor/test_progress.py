@@ -1,4 +1,4 @@
-"""What a person sees of a run in this process."""
+"""The progress bar of an inline run."""
 
 import io
 
@@ -8,9 +8,7 @@ from rich.console import Console
 from penstock.monitor import progress
 
 
-def test_standard_output_is_left_to_the_user(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_standard_output_is_not_captured(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
     terminal = io.StringIO()
     monkeypatch.setattr(progress, "stderr_console", lambda: Console(file=terminal, width=80, force_terminal=True))

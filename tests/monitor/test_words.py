@@ -1,4 +1,4 @@
-"""What a run says about itself."""
+"""The description of a run in words."""
 
 import math
 
@@ -26,7 +26,7 @@ from penstock.monitor.words import amount, duration, headline, log_line, percent
         (172_799, "2 d 00 h"),
     ],
 )
-def test_a_duration_is_said_as_people_say_it(seconds: float | None, words: str) -> None:
+def test_a_duration_is_rounded_to_a_sensible_unit(seconds: float | None, words: str) -> None:
     assert duration(seconds) == words
 
 
@@ -35,12 +35,12 @@ def test_a_duration_is_said_as_people_say_it(seconds: float | None, words: str) 
     [(0, "0"), (1e-9, "0"), (0.05, "0.05"), (0.999, "1.0"), (9.96, "10"), (999, "999"), (999.7, "1.0k"),
      (9_960, "10k"), (999_600, "1.0M"), (3e12, "3000G"), (math.inf, "?")],
 )  # fmt: skip
-def test_an_amount_takes_few_characters(number: float, shown: str) -> None:
+def test_an_amount_has_two_or_three_significant_digits(number: float, shown: str) -> None:
     assert amount(number) == shown
     assert rate(number) == f"{shown}/s"
 
 
-def test_a_percentage_stays_between_nothing_and_all() -> None:
+def test_a_percentage_is_clipped_to_the_range_from_0_to_100() -> None:
     assert [percent(share) for share in (-0.1, 0.004, 0.97, 1.3)] == ["0 %", "0 %", "97 %", "100 %"]
 
 
@@ -64,11 +64,11 @@ def test_a_percentage_stays_between_nothing_and_all() -> None:
         (run(pool(remaining=0.0, queue=0, busy=0.0)), "finishing"),
     ],
 )  # fmt: skip
-def test_the_headline_says_what_the_run_waits_for(snapshot: RunSnapshot, words: str) -> None:
+def test_the_headline_says_what_limits_the_run(snapshot: RunSnapshot, words: str) -> None:
     assert headline(snapshot) == words
 
 
-def test_a_log_line_has_all_that_matters() -> None:
+def test_a_log_line_contains_progress_bottleneck_memory_failures_and_eta() -> None:
     assert log_line("captions", captioning(failed=3)) == (
         "captions, 5 min 10 s: 8,400 of about 39,400 done, 4.0/s; "
         "bound by 'caption' on GPUs, 97 % of what this machine can do; "
@@ -76,7 +76,7 @@ def test_a_log_line_has_all_that_matters() -> None:
     )
 
 
-def test_a_log_line_claims_nothing_that_is_not_known() -> None:
+def test_a_log_line_leaves_out_unknown_values() -> None:
     nothing_yet = pool(done=0, items_per_second=0.0, eta_seconds=None)
     line = log_line("captions", run(nothing_yet, bottleneck=None, eta_seconds=None, budget_bytes=0, held_bytes=0))
     assert line == "captions, 5 min 10 s: 0 done, 0/s; measuring the stages; 0 B in flight; ETA unknown"

@@ -17,7 +17,7 @@ import pytest
 from penstock import DocumentBatch, InlineExecutor, Pipeline, ProcessingStage, StreamingExecutor, Task
 from penstock.core.files import FileGroupTask
 from penstock.errors import CheckpointError, StageError
-from penstock.ledger.reading import find_ledger
+from penstock.ledger.query.ledger import find_ledger
 from penstock.storage.journal import FILE_NAME
 from penstock.testing import make_batch
 from penstock.text import JsonlReader, JsonlWriter, ParquetReader, ParquetWriter, ScoreFilter, WordCountFilter
@@ -79,8 +79,8 @@ def decisions_in(folder: Path) -> list[tuple[str, int]]:
     """Return which documents the ledger knows, by block and row."""
     return sorted(
         (block, row)
-        for piece in find_ledger(str(folder)).pieces
-        for block, row in zip(*(piece.read([name])[name].to_pylist() for name in ("block", "row")), strict=True)
+        for part in find_ledger(str(folder)).parts
+        for block, row in zip(*(part.read([name])[name].to_pylist() for name in ("block", "row")), strict=True)
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from penstock.core.cluster import Cluster
 from penstock.core.task import Task
-from penstock.ledger.keeping import KeptLedger
+from penstock.ledger.record.run_ledger import KeptLedger
 from penstock.plan.plan import Plan, Pool
 from penstock.runtime.run_record import RunRecord
 from penstock.runtime.transport import StoredTask

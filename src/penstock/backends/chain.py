@@ -14,7 +14,7 @@ import cloudpickle
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
-from penstock.ledger.collector import LedgerOrders
+from penstock.ledger.record.collector import LedgerOrders
 from penstock.runtime.limits import limit_gpu, limit_threads
 from penstock.runtime.node_preparation import prepare_node_once
 from penstock.runtime.position_file import PositionFile

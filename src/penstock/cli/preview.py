@@ -16,7 +16,7 @@ from penstock.errors import InputError, PlanError
 from penstock.monitor.console import stdout_console
 
 if TYPE_CHECKING:
-    from penstock.recipe.preview import Preview
+    from penstock.preview.estimate import Preview
 
 
 @click.command("preview")
@@ -42,7 +42,7 @@ def command(
       penstock preview crawl/ --recipe gopher -n 10000
       penstock preview crawl/ stages.1.filter_obj.min_words=80
     """
-    from penstock.recipe.preview import preview_recipe
+    from penstock.preview.preview import preview_recipe
     from penstock.storage.formats import JSONL, PARQUET
     from penstock.storage.listing import describe, list_files
     from penstock.storage.owned_folders import make_owned_folder

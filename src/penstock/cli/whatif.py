@@ -15,9 +15,9 @@ from penstock.core.sizes import human_bytes
 from penstock.monitor.console import stdout_console
 
 if TYPE_CHECKING:
-    from penstock.ledger.reading import Ledger
-    from penstock.ledger.sampling import Sample
-    from penstock.ledger.whatif import Outcome, Tally
+    from penstock.ledger.query.ledger import Ledger
+    from penstock.ledger.query.sampling import Sample
+    from penstock.ledger.query.whatif import Outcome, Tally
 
 
 # Those that would change most are shown.
@@ -43,8 +43,8 @@ def command(run: str, changes: tuple[str, ...], examples: int, chars: int, as_js
       penstock whatif clean/ word_count.min_words=80 repeated_lines.max_repeated_line_fraction=0.6
       penstock whatif clean/ word_count.min_words=20 --examples 10 --chars 500
     """
-    from penstock.ledger.reading import find_ledger
-    from penstock.ledger.whatif import parse_changes, what_if
+    from penstock.ledger.query.ledger import find_ledger
+    from penstock.ledger.query.whatif import parse_changes, what_if
 
     ledger = find_ledger(run)
     parsed = parse_changes(ledger, changes)
@@ -106,7 +106,7 @@ def _cells(tally: Tally) -> list[str]:
 def _print_examples(ledger: Ledger, title: str, drawn: Sequence[Sample], chars: int) -> None:
     from rich.text import Text
 
-    from penstock.ledger.texts import read_texts
+    from penstock.ledger.query.source_texts import read_texts
 
     if not drawn:
         return
@@ -120,7 +120,7 @@ def _print_examples(ledger: Ledger, title: str, drawn: Sequence[Sample], chars: 
 
 
 def _print_json(ledger: Ledger, outcome: Outcome, changes: dict[str, dict[str, object]]) -> None:
-    from penstock.ledger.texts import read_texts
+    from penstock.ledger.query.source_texts import read_texts
 
     record: dict[str, object] = {
         "changes": changes,

@@ -14,9 +14,9 @@ from penstock.core.printable import printable, printable_lines
 from penstock.monitor.console import stdout_console
 
 if TYPE_CHECKING:
-    from penstock.ledger.reading import Ledger
-    from penstock.ledger.receipts import Receipt
-    from penstock.ledger.sampling import Sample
+    from penstock.ledger.query.ledger import Ledger
+    from penstock.ledger.query.receipts import Receipt
+    from penstock.ledger.query.sampling import Sample
 
 _STYLES = {"dropped": "bold red", "failed": "bold red", "would drop": "yellow", "kept": "green"}
 _DEFAULT_SAMPLE = 20
@@ -62,7 +62,7 @@ def command(
       penstock why clean/ --kept --sample 5 --json
       penstock why clean/ --export receipts/                    all of it as Parquet
     """
-    from penstock.ledger.reading import find_ledger
+    from penstock.ledger.query.ledger import find_ledger
 
     asked = [document is not None, dropped_by is not None, kept, export is not None]
     if sum(asked) > 1:
@@ -73,12 +73,12 @@ def command(
     if document is not None:
         _show_document(ledger, document, chars, as_json=as_json)
     elif dropped_by is not None or kept:
-        from penstock.ledger.sampling import dropped_sample, kept_sample
+        from penstock.ledger.query.sampling import dropped_sample, kept_sample
 
         found = dropped_sample(ledger, dropped_by, sample, near) if dropped_by else kept_sample(ledger, sample)
         _show_samples(ledger, found, chars, as_json=as_json)
     elif export is not None:
-        from penstock.ledger.export import export_parquet
+        from penstock.ledger.query.export import export_parquet
 
         documents, files = export_parquet(ledger, export)
         echo(f"{documents:,} documents in {files} Parquet file{'s' * (files != 1)}: {export}")
@@ -98,10 +98,10 @@ def _run_in(folder: str) -> str:
 
 def _show_document(ledger: Ledger, document: str, chars: int, *, as_json: bool) -> None:
     from penstock.errors import InputError
-    from penstock.ledger.letters import failure_of, letters_at
-    from penstock.ledger.receipts import find_document, receipt_of
+    from penstock.ledger.query.dead_letters import dead_letters_at, failure_of
+    from penstock.ledger.query.receipts import find_document, receipt_of
 
-    letters = letters_at(ledger.run_folder, document)
+    letters = dead_letters_at(ledger.run_folder, document)
     try:
         receipts = [receipt_of(ledger, place) for place in find_document(ledger, document)]
     except InputError:
@@ -189,7 +189,7 @@ def _show_samples(ledger: Ledger, samples: Sequence[Sample], chars: int, *, as_j
 
 def _texts(ledger: Ledger, wanted: Sequence[Receipt | Sample]) -> list[str]:
     """Read documents again from their sources, each source once; where one is gone, say so in its place."""
-    from penstock.ledger.texts import read_texts
+    from penstock.ledger.query.source_texts import read_texts
 
     return read_texts(ledger, [one.place for one in wanted])
 
@@ -198,7 +198,7 @@ def _show_overview(ledger: Ledger, *, as_json: bool) -> None:
     from rich import box
     from rich.table import Table
 
-    from penstock.ledger.overview import overview
+    from penstock.ledger.query.overview import overview
 
     seen = overview(ledger)
     if as_json:

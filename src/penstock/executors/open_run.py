@@ -15,8 +15,8 @@ from penstock.errors import OutputError, PlanError
 from penstock.executors.changed_input import withdraw_changed
 from penstock.executors.origins import origins_of
 from penstock.executors.planning import plan_pipeline
-from penstock.ledger.forgetting import forget_tasks
-from penstock.ledger.keeping import KeptLedger, clear_ledger, open_ledger
+from penstock.ledger.record.run_ledger import KeptLedger, clear_ledger, open_ledger
+from penstock.ledger.store.removal import forget_tasks
 from penstock.plan.plan import Plan
 from penstock.runtime.fingerprint import fingerprint
 from penstock.storage.filesystem import filesystem_of, require_working_folder

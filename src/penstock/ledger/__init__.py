@@ -1,1 +1,1 @@
-"""Receipts: for every document and every stage that decides, the score, the verdict and the reason."""
+"""The ledger: the score, the verdict and the reason of every deciding stage, for every document."""

@@ -1,1 +1,1 @@
-"""What a run shows of itself: progress while it works, a summary at the end."""
+"""Show a run to the user: progress while it works, a summary at the end."""

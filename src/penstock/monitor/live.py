@@ -1,4 +1,4 @@
-"""A streaming run while it works: a table that stays in place on a terminal, a line now and then anywhere else."""
+"""Show a streaming run while it works: a live table on a terminal, periodic log lines elsewhere."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.live import Live
 
-_SECONDS_BETWEEN_DRAWINGS = 0.25
+_REDRAW_INTERVAL_S = 0.25
 
 
 class LiveView:
-    """Shows a run as a context manager around the work; call ``update`` as often as you like.
+    """Context manager that shows a run; ``update`` may be called at any rate.
 
-    The table goes away at the end: the summary takes its place.
+    The table is removed at the end, when the summary is printed.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class LiveView:
         self._next_at = clock()
 
     def __enter__(self) -> LiveView:
-        """Begin to show."""
+        """Start the display."""
         self._next_at = self._clock()
         if self._enabled and self._console.is_interactive:
             from rich.live import Live
@@ -56,10 +56,10 @@ class LiveView:
                 console=self._console,
                 auto_refresh=False,
                 transient=True,
-                # What the user's code prints goes above the table, but not where somebody reads it through a pipe.
+                # Output of the user's code appears above the table, unless standard output is a pipe or a file.
                 redirect_stdout=sys.stdout.isatty(),
             )
-            self._shown(lambda: live.start(refresh=True))
+            self._try_to_show(lambda: live.start(refresh=True))
         else:
             self._next_at += self._interval
         return self
@@ -67,35 +67,35 @@ class LiveView:
     def __exit__(
         self, _type: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
     ) -> None:
-        """Give the terminal back."""
+        """Restore the terminal."""
         if self._live is not None:
             with suppress(OSError):
                 self._live.stop()
             self._live = None
 
     def update(self, snapshot: RunSnapshot) -> None:
-        """Show the run as it is now, unless something was shown just before."""
+        """Show the current state of the run, unless the last update is too recent."""
         if not self._enabled:
             return
         now = self._clock()
         if now < self._next_at:
             return
         if self._live is not None:
-            self._next_at = now + _SECONDS_BETWEEN_DRAWINGS
+            self._next_at = now + _REDRAW_INTERVAL_S
         else:
             self._next_at = now + self._interval
-        self._shown(lambda: self._draw(snapshot))
+        self._try_to_show(lambda: self._draw(snapshot))
 
     def say(self, text: str) -> None:
-        """Print something that stays, above the table if there is one."""
+        """Print a permanent message, above the table if there is one."""
         if self._enabled:
             shown = printable_lines(text)
-            self._shown(lambda: self._console.print(shown, highlight=False, markup=False, soft_wrap=True))
+            self._try_to_show(lambda: self._console.print(shown, highlight=False, markup=False, soft_wrap=True))
 
-    def _shown(self, show: Callable[[], None]) -> None:
+    def _try_to_show(self, show: Callable[[], None]) -> None:
         try:
             show()
-        except OSError:  # the terminal went away; the run must not
+        except OSError:  # the terminal was closed; the run continues
             self._enabled = False
 
     def _draw(self, snapshot: RunSnapshot) -> None:

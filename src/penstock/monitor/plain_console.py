@@ -1,4 +1,4 @@
-"""A console that takes texts as they are: no markup, no emoji codes, no control characters."""
+"""A console that prints text literally: no markup, no emoji codes, control characters escaped."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from penstock.core.printable import printable_lines
 
 
 class PlainConsole(Console):
-    """Prints strings, and strings in tables, with control characters written out.
+    """Console that escapes control characters in strings, also in tables.
 
-    A ``Text`` is printed as it is made: its maker calls ``printable``.
+    A ``Text`` object is printed unchanged: the code that creates it calls ``printable``.
     """
 
-    def __init__(self, **settings: Any) -> None:  # noqa: ANN401 - those of rich
+    def __init__(self, **settings: Any) -> None:  # noqa: ANN401 - the settings of rich
         super().__init__(markup=False, emoji=False, highlight=False, **settings)
 
-    def render_str(self, text: str, **settings: Any) -> Text:  # noqa: ANN401 - those of rich
-        """Return a string as rich text."""
+    def render_str(self, text: str, **settings: Any) -> Text:  # noqa: ANN401 - the settings of rich
+        """Convert a string to rich text, with control characters escaped."""
         return super().render_str(printable_lines(text), **settings)
 
     def on_broken_pipe(self) -> None:
-        """Raise like any other stream; Rich would end the process, in the middle of a run."""
+        """Raise BrokenPipeError. Rich would end the process in the middle of a run."""
         raise BrokenPipeError

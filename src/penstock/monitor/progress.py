@@ -1,4 +1,4 @@
-"""How far a run has come: a live bar on a terminal, a plain line now and then anywhere else."""
+"""Show the progress of an inline run: a live bar on a terminal, periodic log lines elsewhere."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Progress:
-    """Shows how many of a run's tasks are done, as a context manager around the work."""
+    """Context manager that shows how many tasks of a run are done."""
 
     def __init__(self, title: str, logging_interval: float, *, enabled: bool = True) -> None:
         self.total: int | None = None
@@ -33,7 +33,7 @@ class Progress:
         self._bar_task: TaskID | None = None
 
     def __enter__(self) -> Progress:
-        """Begin to show."""
+        """Start the display."""
         self._started = self._last_line = time.monotonic()
         if self._enabled and self._console.is_terminal:
             from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
@@ -47,7 +47,7 @@ class Progress:
                 TimeRemainingColumn(),
                 console=self._console,
                 transient=True,
-                # What the user's code prints goes above the bar, but not where somebody reads it through a pipe.
+                # Output of the user's code appears above the bar, unless standard output is a pipe or a file.
                 redirect_stdout=sys.stdout.isatty(),
             )
             self._bar_task = self._bar.add_task(self._title, total=None, detail="")
@@ -57,12 +57,12 @@ class Progress:
     def __exit__(
         self, _type: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
     ) -> None:
-        """Give the terminal back."""
+        """Restore the terminal."""
         if self._bar is not None:
             self._bar.stop()
 
     def update(self, done: int, counters: Sequence[StageCounters]) -> None:
-        """Show that so many tasks are done."""
+        """Show the number of completed tasks."""
         if not self._enabled:
             return
         seen = max((c.items_out for c in counters), default=0)
@@ -73,5 +73,5 @@ class Progress:
             self._bar.update(self._bar_task, completed=done, total=self.total, detail=detail)
         elif time.monotonic() - self._last_line >= self._interval:
             self._last_line = time.monotonic()
-            with suppress(OSError):  # nothing is there to read it any more; the run goes on
+            with suppress(OSError):  # standard error was closed; the run continues
                 self._console.print(f"{self._title}: {done} of {self.total} tasks, {detail}", highlight=False)

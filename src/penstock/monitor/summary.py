@@ -1,4 +1,4 @@
-"""What a run did, stage by stage: a table for a person, plain data for a program."""
+"""Summarize a run, stage by stage: as a table for people, as plain data for programs."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ class RunSummary:
     seconds: float
     output: str | None = None
     run_folder: str | None = None
-    # Whether it says of each document there what was decided and why.
+    # Whether the run folder holds a ledger: the decision about each document, with the reason.
     has_ledger: bool = False
     dead_letters: str | None = None
     num_dead_letters: int = 0
     # Source tasks that an earlier run had completed; their counts are not in the table.
     resumed: int = 0
-    # What an executor with a scheduler adds: its pools, every plan with its reason, and how much was in flight at most.
+    # Only from an executor with a scheduler: its pools, every plan with its reason, and the peak of bytes in flight.
     pools: list[dict[str, Any]] | None = None
     plans: list[dict[str, Any]] | None = None
     peak_bytes: int | None = None
     budget_bytes: int | None = None
     # Items that failed in every attempt.
     failed: int | None = None
-    # Why the run ended before it was done; then nobody knows what became of the documents that were on their way.
+    # Why the run ended early; the outcome of the documents that were in flight is unknown then.
     stopped: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -65,9 +65,9 @@ class RunSummary:
         }
 
     def print(self) -> None:
-        """Show the totals."""
+        """Print the totals to standard error."""
         console = stderr_console()
-        with suppress(OSError):  # nothing is there to read it; it is also in the run folder
+        with suppress(OSError):  # standard error was closed; the summary is also in the run folder
             console.print(self._table())
             for line in self._closing_lines():
                 console.print(printable(line), soft_wrap=True)
@@ -82,7 +82,7 @@ class RunSummary:
             table.add_column(heading, justify="right", no_wrap=True)
         previous = ""
         for c in self.counters:
-            # What they are called is said where it changes.
+            # The noun is shown only where it changes.
             before = f"{c.items_in:,}" if c.noun_in == previous else _items(c.items_in, c.noun_in)
             after = f"{c.items_out:,}" if c.noun_out in ("", c.noun_in) else _items(c.items_out, c.noun_out)
             previous = c.noun_out or c.noun_in
@@ -103,8 +103,8 @@ class RunSummary:
         dropped = {c.stage: c.dropped for c in self.counters if c.dropped and c.noun_in == "documents"}
         grew = any(c.noun_in == c.noun_out == "documents" and c.items_out > c.items_in for c in self.counters)
         if self.stopped is not None:
-            lines.append(f"The run was stopped before it was done; {read or 0:,} documents had been read.")
-        elif read is not None and not grew:  # where stages make documents, "kept" would mean nothing
+            lines.append(f"The run was stopped before it was complete; {read or 0:,} documents had been read.")
+        elif read is not None and not grew:  # if stages create documents, "kept" has no meaning
             by = "; ".join(f"{count:,} by {stage}" for stage, count in sorted(dropped.items(), key=lambda e: -e[1]))
             failed = sum(c.failed for c in self.counters if c.noun_in == "documents")
             kept = read - sum(dropped.values()) - failed
@@ -112,14 +112,16 @@ class RunSummary:
             lines.append(f"Read {read:,} documents, kept {kept:,}{share}, dropped {sum(dropped.values()):,}"
                          + (f": {by}" if by else "") + (f", failed {failed:,}." if failed else "."))  # fmt: skip
         if self.resumed:
-            lines.append(f"Went on where an earlier run stopped: {self.resumed:,} source tasks were complete already.")
+            lines.append(f"Resumed an earlier run: {_items(self.resumed, 'source tasks')} had been completed.")
         if not_read := self._not_read():
             lines.append(describe(not_read))
         if self.num_dead_letters:
-            lines.append(f"Set aside {self.num_dead_letters:,} records, with the reason for each: {self.dead_letters}")
+            lines.append(
+                f"Set aside {_items(self.num_dead_letters, 'records')}, with the reason for each: {self.dead_letters}"
+            )
         if self.failed:
             lines.append(f"{_items(self.failed, 'items')} failed in every attempt.")
-        if self.pools is not None and (sentence := self._how_it_ran()):
+        if self.pools is not None and (sentence := self._scheduling_sentence()):
             lines.append(sentence)
         if self.output is not None:
             lines.append(f"Output: {self.output}   (this table as JSON: {self.run_folder}/summary.json)")
@@ -130,12 +132,12 @@ class RunSummary:
         return lines
 
     def _not_read(self) -> dict[str, int]:
-        """Return what readers found and did not read: how many files for each reason."""
+        """Return the number of files that readers found and did not read, by reason."""
         found = (metric for counters in self.counters for metric in counters.metrics.items())
         return {name.removeprefix(NOT_READ): int(count) for name, count in found if name.startswith(NOT_READ)}
 
-    def _how_it_ran(self) -> str:
-        """Return one sentence on memory, plans and what decided the speed; empty if nothing is known."""
+    def _scheduling_sentence(self) -> str:
+        """Return one sentence about memory, plans and the bottleneck; empty if nothing is known."""
         parts = []
         if self.peak_bytes is not None:
             budget = f" of the {human_bytes(self.budget_bytes)} budget" if self.budget_bytes else ""
@@ -145,13 +147,13 @@ class RunSummary:
             parts.append(f"{applied:,} plan{'' if applied == 1 else 's'}")
         if (slowest := self._bottleneck()) is not None:
             pool = next((pool for pool in self.pools or () if pool.get("name") == slowest), {})
-            lacks = f" on {pool['bound_by']}" if pool.get("bound_by") else ""
-            parts.append(f"bound by '{slowest}'{lacks}")
+            resource = f" on {pool['bound_by']}" if pool.get("bound_by") else ""
+            parts.append(f"bound by '{slowest}'{resource}")
         sentence = "; ".join(parts)
         return f"{sentence[0].upper()}{sentence[1:]}." if sentence else ""
 
     def _bottleneck(self) -> str | None:
-        """Return the pool that decided the speed for most of the run; the last plan alone only tells of the tail."""
+        """Return the pool that was the bottleneck for most of the run; the last plan describes only its end."""
         plans = self.plans or []
         begins = [plan.get("at", 0.0) for plan in plans]
         held: dict[str, float] = {}

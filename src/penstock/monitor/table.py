@@ -1,4 +1,4 @@
-"""A run at one moment as a table that fits the terminal: columns and rows that matter less go first."""
+"""Render a snapshot of a run as a table that fits the terminal; less important columns and rows are left out."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from penstock.core.sizes import human_bytes
 from penstock.core.snapshot import PoolSnapshot, RunSnapshot
 from penstock.monitor.words import amount, duration, headline, held, percent
 
-# Between two columns: a blank, and the line between them, which is invisible.
-_GAP = 2
-# What the names may shrink to before a column goes: with this, eighty characters show every column.
-_SHORTEST_NAME = 16
+# Characters between two columns: a blank and an invisible line.
+_GAP_CHARS = 2
+# Names are shortened to this width before a column is left out; then 80 characters show every column.
+_MIN_NAME_CHARS = 16
 # The heading of the table, the line below it, and one line left free so that the terminal need not scroll.
 _OTHER_LINES = 3
 
@@ -28,8 +28,8 @@ _OTHER_LINES = 3
 class _Column:
     heading: str
     cell: Callable[[PoolSnapshot], str]
-    # Room kept even when today's numbers are shorter, so that the table does not jump.
-    room: int
+    # Minimum width in characters, so that the table does not change its width with the numbers.
+    min_width: int
 
 
 def _eta(pool: PoolSnapshot) -> str:
@@ -49,17 +49,17 @@ _COLUMNS = (
     _Column("busy", lambda pool: percent(pool.busy), 5),
     _Column("ETA", _eta, 10),
 )
-# Which column goes first on a narrow terminal.
-_GO_IN_ORDER = ("held", "done", "ETA", "queue", "busy", "workers")
+# The order in which columns are left out on a narrow terminal.
+_LEFT_OUT_IN_ORDER = ("held", "done", "ETA", "queue", "busy", "workers")
 
 
 def screen(title: str, snapshot: RunSnapshot, console: Console) -> RenderableType:
-    """Return all that a terminal shows of a run, no larger than the terminal is now."""
+    """Return everything that a terminal shows of a run, no larger than the terminal."""
     width, height = console.size
     above = Text.assemble((printable(title), "bold"), ": ", printable(headline(snapshot)))
     below = Text(" · ").join(_footer(snapshot))
-    room = height - _OTHER_LINES - len(above.wrap(console, width)) - len(below.wrap(console, width))
-    shown = _most_telling(snapshot, max(1, room))
+    rows = height - _OTHER_LINES - len(above.wrap(console, width)) - len(below.wrap(console, width))
+    shown = _most_relevant(snapshot, max(1, rows))
     table = _table(shown, snapshot.bottleneck, width)
     if len(shown) == len(snapshot.pools):
         return Group(above, table, below)
@@ -78,29 +78,29 @@ def _footer(snapshot: RunSnapshot) -> list[Text]:
     return parts
 
 
-def _most_telling(snapshot: RunSnapshot, room: int) -> list[PoolSnapshot]:
-    """Return the pools to show, in their order: of too many, those that still work hardest."""
+def _most_relevant(snapshot: RunSnapshot, rows: int) -> list[PoolSnapshot]:
+    """Return the pools to show, in order. If there are too many: the bottleneck, then unfinished and busy pools."""
     pools = snapshot.pools
-    if len(pools) <= room:
+    if len(pools) <= rows:
         return list(pools)
 
-    def telling(index: int) -> tuple[bool, bool, float]:
+    def relevance(index: int) -> tuple[bool, bool, float]:
         return pools[index].name == snapshot.bottleneck, pools[index].remaining > 0, pools[index].busy
 
-    kept = sorted(range(len(pools)), key=telling, reverse=True)[: max(1, room - 1)]
+    kept = sorted(range(len(pools)), key=relevance, reverse=True)[: max(1, rows - 1)]
     return [pools[index] for index in sorted(kept)]
 
 
 def _table(pools: Sequence[PoolSnapshot], bottleneck: str | None, width: int) -> Table:
     longest = max(cell_len(text) for text in ("stages", *map(_label, pools)))
-    columns = _that_fit(pools, width - min(longest, _SHORTEST_NAME))
-    room = max(1, width - sum(_GAP + _width(column, pools) for column in columns))
+    columns = _columns_that_fit(pools, width - min(longest, _MIN_NAME_CHARS))
+    name_width = max(1, width - sum(_GAP_CHARS + _width(column, pools) for column in columns))
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("stages", no_wrap=True, overflow="ellipsis", max_width=room)
+    table.add_column("stages", no_wrap=True, overflow="ellipsis", max_width=name_width)
     for column in columns:
-        table.add_column(column.heading, justify="right", no_wrap=True, min_width=column.room)
+        table.add_column(column.heading, justify="right", no_wrap=True, min_width=column.min_width)
     for pool in pools:
-        name = _label(pool) if longest <= room else _shortened(printable(pool.name), room)
+        name = _label(pool) if longest <= name_width else _shortened(printable(pool.name), name_width)
         style = "bold" if pool.name == bottleneck else "dim" if _eta(pool) == "done" else ""
         table.add_row(Text(name), *(Text(column.cell(pool)) for column in columns), style=style)
     return table
@@ -111,23 +111,23 @@ def _label(pool: PoolSnapshot) -> str:
     return name if len(pool.stages) < 2 else f"{name} ({len(pool.stages)} stages)"
 
 
-def _shortened(name: str, room: int) -> str:
-    # Both ends tell: a pool is named after its first and its last stage.
-    if cell_len(name) <= room:
+def _shortened(name: str, width: int) -> str:
+    # Keep both ends: a pool is named after its first and its last stage.
+    if cell_len(name) <= width:
         return name
-    end = (room - 1) // 2
-    return f"{name[: room - 1 - end].rstrip(' …')}…{name[len(name) - end :].lstrip(' …')}"
+    end = (width - 1) // 2
+    return f"{name[: width - 1 - end].rstrip(' …')}…{name[len(name) - end :].lstrip(' …')}"
 
 
-def _that_fit(pools: Sequence[PoolSnapshot], width: int) -> list[_Column]:
-    """Return the columns there is room for."""
+def _columns_that_fit(pools: Sequence[PoolSnapshot], width: int) -> list[_Column]:
+    """Return the columns that fit into ``width`` characters."""
     columns = list(_COLUMNS)
-    for heading in _GO_IN_ORDER:
-        if sum(_GAP + _width(column, pools) for column in columns) <= width:
+    for heading in _LEFT_OUT_IN_ORDER:
+        if sum(_GAP_CHARS + _width(column, pools) for column in columns) <= width:
             break
         columns = [column for column in columns if column.heading != heading]
     return columns
 
 
 def _width(column: _Column, pools: Sequence[PoolSnapshot]) -> int:
-    return max([column.room, *(cell_len(column.cell(pool)) for pool in pools)])
+    return max([column.min_width, *(cell_len(column.cell(pool)) for pool in pools)])

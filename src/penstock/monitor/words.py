@@ -1,4 +1,4 @@
-"""A run at one moment, in words: the headline, durations, rates, and the line for a log."""
+"""Describe a snapshot of a run in words: the headline, durations, rates, and a log line."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from penstock.core.sizes import human_bytes
 from penstock.core.snapshot import PoolSnapshot, RunSnapshot
 
-# Below this share of busy time a pool does nothing worth the name.
-_IDLE = 0.02
-# From this share of the budget on, a pool with work in front of it may have to wait for memory.
-_FULL = 0.9
+# Below this share of busy time a pool counts as idle.
+_IDLE_BUSY_SHARE = 0.02
+# From this share of the memory budget on, an idle pool with a queue is waiting for memory.
+_FULL_BUDGET_SHARE = 0.9
 _UNITS = ("", "k", "M", "G")
 
 
 def duration(seconds: float | None) -> str:
-    """Return a span of time for people, no finer than they would say it.
+    """Format a duration for people, rounded to a sensible unit.
 
     >>> [duration(seconds) for seconds in (None, 0.2, 42, 200, 1500, 7500, 273_600)]
     ['unknown', 'under a second', '42 s', '3 min 20 s', '25 min', '2 h 05 min', '3 d 04 h']
@@ -40,7 +40,7 @@ def duration(seconds: float | None) -> str:
 
 
 def silence(seconds: float, reasons: Mapping[str, str]) -> str:
-    """Say for how long nothing has moved, and what each pool waits for.
+    """Describe how long no task has made progress, and what each pool waits for.
 
     >>> print(silence(60, {"cut": "waiting for 1.2 GB of credit", "caption": "batch 17 runs for 60 s"}))
     Nothing has moved for 1 min 00 s:
@@ -51,7 +51,7 @@ def silence(seconds: float, reasons: Mapping[str, str]) -> str:
 
 
 def amount(number: float) -> str:
-    """Return a number in few characters: two digits that count, or three.
+    """Format a number with two or three significant digits.
 
     >>> [amount(number) for number in (0, 0.0031, 0.25, 4, 12.3, 340, 1_234, 56_780, 9_999_999)]
     ['0', '0.0031', '0.25', '4.0', '12', '340', '1.2k', '57k', '10M']
@@ -68,7 +68,7 @@ def amount(number: float) -> str:
 
 
 def rate(per_second: float) -> str:
-    """Return how many items a second.
+    """Format a number of items per second.
 
     >>> rate(1234), rate(0.25)
     ('1.2k/s', '0.25/s')
@@ -77,7 +77,7 @@ def rate(per_second: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share between 0 and 1 as a percentage; what is outside by rounding is brought inside.
+    """Format a share as a percentage, clipped to the range from 0 to 100.
 
     >>> percent(0.974), percent(1.0001)
     ('97 %', '100 %')
@@ -86,34 +86,34 @@ def percent(share: float) -> str:
 
 
 def held(snapshot: RunSnapshot) -> str:
-    """Return how many bytes are in flight, against the budget if there is one."""
+    """Describe how many bytes are in flight, relative to the budget if there is one."""
     if snapshot.budget_bytes <= 0:
         return f"{human_bytes(snapshot.held_bytes)} in flight"
     return f"{human_bytes(snapshot.held_bytes)} of the {human_bytes(snapshot.budget_bytes)} budget in flight"
 
 
 def headline(snapshot: RunSnapshot) -> str:
-    """Return what the run waits for, in one line."""
+    """Describe in one line what limits the run or what it waits for."""
     pools = snapshot.pools
     if not any(pool.ready or pool.done for pool in pools):
         return "starting the workers"
     if all(pool.remaining <= 0 and pool.queue == 0 for pool in pools) and any(pool.done for pool in pools):
         return "finishing"
     slowest = next((pool for pool in pools if pool.name == snapshot.bottleneck), None)
-    if slowest is not None and (trouble := _why_it_waits(slowest, snapshot)):
-        return trouble
+    if slowest is not None and (reason := _why_it_waits(slowest, snapshot)):
+        return reason
     if snapshot.bottleneck is not None:
         return _bound_by(snapshot)
-    not_up = next((pool for pool in pools if _is_starting(pool)), None)
-    if not_up is not None:
-        return f"waiting for the workers of '{not_up.name}' to start"
+    starting = next((pool for pool in pools if _is_starting(pool)), None)
+    if starting is not None:
+        return f"waiting for the workers of '{starting.name}' to start"
     if any(pool.done == 0 and pool.remaining > 0 for pool in pools):
         return "measuring the stages"
     return "no stage holds the others back"
 
 
 def log_line(title: str, snapshot: RunSnapshot) -> str:
-    """Return everything that matters on one line, for a log."""
+    """Return the state of a run as one line for a log."""
     parts = [f"{title}, {duration(snapshot.elapsed)}: {_progress(snapshot)}", headline(snapshot), held(snapshot)]
     if snapshot.failed:
         parts.append(f"{snapshot.failed:,} failed")
@@ -125,7 +125,7 @@ def _progress(snapshot: RunSnapshot) -> str:
     if not snapshot.pools:
         return "0 done"
     last = snapshot.pools[-1]
-    # While nobody knows when it ends nobody knows how much there is, either.
+    # Without an ETA the total is unknown, too.
     known = snapshot.eta_seconds is not None and math.isfinite(last.remaining) and last.remaining > 0
     total = f" of about {last.done + round(last.remaining):,}" if known else ""
     return f"{last.done:,}{total} done, {rate(last.items_per_second)}"
@@ -138,14 +138,14 @@ def _bound_by(snapshot: RunSnapshot) -> str:
 
 
 def _why_it_waits(pool: PoolSnapshot, snapshot: RunSnapshot) -> str:
-    """Return why the pool that should be busiest is not; empty if it works."""
+    """Return why the bottleneck pool is not busy; empty if it works."""
     if _is_starting(pool):
         return f"waiting for the workers of '{pool.name}' to start"
-    if pool.busy >= _IDLE or pool.remaining <= 0:
+    if pool.busy >= _IDLE_BUSY_SHARE or pool.remaining <= 0:
         return ""
     if pool.queue == 0:
         return f"'{pool.name}' is idle: nothing comes in"
-    if 0 < snapshot.budget_bytes * _FULL <= snapshot.held_bytes:
+    if 0 < snapshot.budget_bytes * _FULL_BUDGET_SHARE <= snapshot.held_bytes:
         return f"'{pool.name}' waits for memory: {held(snapshot)}"
     return ""
 

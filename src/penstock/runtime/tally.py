@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.core.counters import StageCounters
 from penstock.core.task import Task
-from penstock.ledger.collector import Passage
+from penstock.ledger.record.collector import Passage
 from penstock.runtime.calling import Step
 
 

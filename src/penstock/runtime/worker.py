@@ -16,7 +16,7 @@ from penstock.core.rejection import Rejection
 from penstock.core.task import Task
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
 from penstock.errors import PenstockError
-from penstock.ledger.collector import Collector, LedgerOrders
+from penstock.ledger.record.collector import Collector, LedgerOrders
 from penstock.runtime.blame import blaming, failure_of, require_inputs
 from penstock.runtime.calling import Step, call_stage
 from penstock.runtime.isolation import call_with_care, naming_the_row

@@ -41,7 +41,7 @@ from penstock.backends.reception import Reception
 from penstock.backends.reports import Done, Gives
 from penstock.core.cluster import Cluster
 from penstock.core.task import Task
-from penstock.ledger.keeping import KeptLedger
+from penstock.ledger.record.run_ledger import KeptLedger
 from penstock.plan.plan import Plan
 from penstock.runtime.machine import GB
 from penstock.runtime.position_file import batch_of, make_position_file, position_path, take_position

@@ -11,7 +11,7 @@ import psutil
 from penstock.backends.local.backend import LocalBackend
 from penstock.backends.local.folders import shared_memory_free
 from penstock.core.cluster import Cluster
-from penstock.ledger.keeping import KeptLedger
+from penstock.ledger.record.run_ledger import KeptLedger
 from penstock.plan.plan import Plan, Pool
 from penstock.runtime.machine import this_machine
 from penstock.runtime.run_record import RunRecord

@@ -27,7 +27,7 @@ from penstock.backends.ray.remote_worker import RayWorkerHandle, Recruiter
 from penstock.backends.ray.store_space import StoreSpace
 from penstock.backends.reception import Reception
 from penstock.core.task import Task
-from penstock.ledger.keeping import KeptLedger
+from penstock.ledger.record.run_ledger import KeptLedger
 from penstock.plan.plan import Plan
 from penstock.runtime.run_record import RunRecord
 from penstock.runtime.selection import rows_of

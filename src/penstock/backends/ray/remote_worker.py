@@ -18,7 +18,7 @@ from penstock.backends.ray.actor import ActorOrders, WorkerActor
 from penstock.backends.ray.messages import Reports
 from penstock.backends.ray.nodes import RayNode
 from penstock.backends.ray.ray_resources import RayResources
-from penstock.ledger.keeping import KeptLedger
+from penstock.ledger.record.run_ledger import KeptLedger
 from penstock.plan.plan import Plan
 from penstock.runtime.machine import GB
 from penstock.schedule.actions import RunBatch, StartWorker

@@ -13,7 +13,7 @@ from penstock.backends.ray.ports import answers
 from penstock.core.cluster import Cluster
 from penstock.errors import ClusterError
 from penstock.extras import require
-from penstock.ledger.keeping import KeptLedger
+from penstock.ledger.record.run_ledger import KeptLedger
 from penstock.plan.plan import Plan, Pool
 from penstock.runtime.run_record import RunRecord
 from penstock.storage.owned_folders import owned_name

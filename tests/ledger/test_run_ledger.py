@@ -1,4 +1,4 @@
-"""The ledger a run leaves: complete, the same every time, and few files."""
+"""The ledger of a run is complete, deterministic, and stored in few files."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from ledger_runs import fates, files_of, filters, run, write_documents
 from penstock import DocumentBatch, InlineExecutor, Pipeline, ProcessingStage, Resources, StreamingExecutor
 from penstock.core.verdicts import Verdicts
 from penstock.errors import InputError, OutputError
-from penstock.ledger.export import export_parquet
-from penstock.ledger.fragment import restored_scores
-from penstock.ledger.reading import find_ledger
+from penstock.ledger.query.export import export_parquet
+from penstock.ledger.query.ledger import find_ledger
+from penstock.ledger.store.fragment import restored_scores
 from penstock.text import JsonlReader, JsonlWriter, ScoreFilter, WordCountFilter
 
 Stage = ProcessingStage[Any, Any]
 
 
 class PandasFilter(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """A user's own filter, which says nothing of its reasons."""
+    """A user-defined filter that records no verdicts."""
 
     name = "pandas_filter"
 
@@ -35,7 +35,7 @@ class PandasFilter(ProcessingStage[DocumentBatch, DocumentBatch]):
 
 
 class Splitter(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Makes two documents of each."""
+    """Turns each document into two."""
 
     name = "splitter"
 
@@ -47,7 +47,7 @@ class Splitter(ProcessingStage[DocumentBatch, DocumentBatch]):
 
 
 class Choosy(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Cannot process one document."""
+    """Fails on one document."""
 
     name = "choosy"
 
@@ -58,7 +58,7 @@ class Choosy(ProcessingStage[DocumentBatch, DocumentBatch]):
 
 
 class Deadly(Choosy):
-    """Dies of one document, process and all."""
+    """Kills its process on one document."""
 
     name = "deadly"
 
@@ -76,7 +76,7 @@ EXPECTED = {
 
 
 @pytest.mark.parametrize("inline", [True, False])
-def test_every_document_has_a_fate(tmp_path: Path, inline: bool) -> None:
+def test_every_document_has_an_outcome_with_scores_and_sizes(tmp_path: Path, inline: bool) -> None:
     ledger = run(tmp_path, filters(), inline=inline)
     assert fates(ledger) == EXPECTED
     decisions = next(ledger.shards())
@@ -86,7 +86,7 @@ def test_every_document_has_a_fate(tmp_path: Path, inline: bool) -> None:
 
 
 @pytest.mark.parametrize(("documents", "kind"), [(6, ".parquet"), (900, ".notes")])
-def test_the_same_run_gives_the_same_bytes_whoever_runs_it(tmp_path: Path, documents: int, kind: str) -> None:
+def test_the_ledger_has_the_same_bytes_with_any_executor(tmp_path: Path, documents: int, kind: str) -> None:
     write_documents(tmp_path / "crawl", files=3, documents=documents)
     ledger = run(tmp_path, filters())
     first = files_of(ledger)
@@ -96,7 +96,7 @@ def test_the_same_run_gives_the_same_bytes_whoever_runs_it(tmp_path: Path, docum
     assert files_of(run(tmp_path, filters(), inline=False, cpus=2)) == first
 
 
-def test_a_resumed_run_has_the_ledger_of_an_uninterrupted_one(tmp_path: Path) -> None:
+def test_a_resumed_run_has_the_same_ledger_as_an_uninterrupted_one(tmp_path: Path) -> None:
     class StopAtSecond(Choosy):
         name = "stop_at_second"
 
@@ -115,15 +115,15 @@ def test_a_resumed_run_has_the_ledger_of_an_uninterrupted_one(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("documents", [6, 900])
-def test_all_receipts_can_be_had_as_parquet(tmp_path: Path, documents: int) -> None:
+def test_all_receipts_can_be_exported_as_parquet(tmp_path: Path, documents: int) -> None:
     write_documents(tmp_path / "crawl", documents=documents)
     ledger = run(tmp_path, filters())
-    assert export_parquet(ledger, str(tmp_path / "receipts")) == (2 * documents, len(ledger.pieces))
+    assert export_parquet(ledger, str(tmp_path / "receipts")) == (2 * documents, len(ledger.parts))
     table = pq.read_table(tmp_path / "receipts")
     by_id = dict(zip(table["id"].to_pylist(), table["dropped_by"].to_pylist(), strict=True))
     assert {name: fate or "kept" for name, fate in by_id.items()} == fates(ledger)
     assert table["score.word_count"].to_pylist()[:6] == [0, 1, 4, 3, 4, 10]
-    with pytest.raises(OutputError, match="something in it already"):
+    with pytest.raises(OutputError, match="the folder is not empty"):
         export_parquet(ledger, str(tmp_path / "receipts"))
 
 
@@ -134,42 +134,42 @@ def test_many_small_tasks_leave_few_files(tmp_path: Path) -> None:
     assert len(fates(ledger)) == 240
 
 
-def test_a_stage_that_says_nothing_is_found_out(tmp_path: Path) -> None:
+def test_documents_dropped_without_a_verdict_are_attributed_to_their_stage(tmp_path: Path) -> None:
     ledger = run(tmp_path, [PandasFilter(), *filters()])
     assert {fate for name, fate in fates(ledger).items() if name.endswith(("-0", "-1"))} == {"pandas_filter"}
     assert fates(ledger)["0-5"] == "repeated_lines"
 
 
-def test_new_documents_are_said_to_be_new(tmp_path: Path) -> None:
+def test_documents_made_by_a_stage_name_that_stage(tmp_path: Path) -> None:
     ledger = run(tmp_path, [ScoreFilter(WordCountFilter(min_words=2)), Splitter(), *filters()[1:]])
     assert {"half-0", "0-0"} <= set(fates(ledger))
-    about = {name: info for piece in ledger.pieces for name, info in piece.blocks.items()}
+    about = {name: info for part in ledger.parts for name, info in part.blocks.items()}
     assert sorted(info.get("made_by", "") for info in about.values()) == ["", "", "splitter", "splitter"]
     assert {info.get("remade_by") for info in about.values()} == {"splitter", None}
 
 
-def test_what_a_stage_fails_on_is_no_verdict_of_its(tmp_path: Path) -> None:
+def test_a_failed_document_is_recorded_as_failed_and_not_as_a_verdict(tmp_path: Path) -> None:
     ledger = run(tmp_path, [*filters(), Choosy()], inline=False, config={"ignore_failures": True}, max_retries=0)
     assert fates(ledger) == {**EXPECTED, "0-4": "choosy"}
-    assert [info["failed"] for piece in ledger.pieces for info in piece.blocks.values() if "failed" in info] == [
+    assert [info["failed"] for part in ledger.parts for info in part.blocks.values() if "failed" in info] == [
         {"choosy": [4]}
     ]
 
 
-def test_what_a_worker_dies_of_is_told_apart(tmp_path: Path) -> None:
+def test_a_document_that_kills_its_worker_is_attributed_to_the_stage(tmp_path: Path) -> None:
     ledger = run(tmp_path, [Deadly(), *filters()], inline=False, config={"ignore_failures": True}, max_retries=0)
     assert fates(ledger) == {**EXPECTED, "1-5": "deadly"}
 
 
 @pytest.mark.parametrize("inline", [True, False])
-def test_pools_of_workers_add_to_one_ledger(tmp_path: Path, inline: bool) -> None:
+def test_several_pools_of_workers_write_one_ledger(tmp_path: Path, inline: bool) -> None:
     apart = ScoreFilter(WordCountFilter(min_words=4)).with_(name="long_enough", resources=Resources(cpus=2))
     ledger = run(tmp_path, [*filters(), apart], inline=inline, cpus=2)
-    assert len({piece.pool for piece in ledger.pieces}) == 3
+    assert len({part.pool for part in ledger.parts}) == 3
     assert fates(ledger) == {**EXPECTED, "0-3": "long_enough", "1-3": "long_enough"}
 
 
-def test_a_stage_may_record_on_its_own(tmp_path: Path) -> None:
+def test_a_stage_may_record_its_own_verdicts(tmp_path: Path) -> None:
     class Language(ProcessingStage[DocumentBatch, DocumentBatch]):
         name = "language"
 
@@ -185,13 +185,13 @@ def test_a_stage_may_record_on_its_own(tmp_path: Path) -> None:
     assert decisions.scores("language")[:2].tolist() == [0.5, 0.0]
 
 
-def test_filters_of_one_name_are_numbered(tmp_path: Path) -> None:
+def test_filters_with_the_same_name_are_numbered(tmp_path: Path) -> None:
     two = ScoreFilter([WordCountFilter(min_words=1), WordCountFilter(min_words=2)])
     assert {"word_count", "word_count#2"} <= set(fates(run(tmp_path, [two])).values())
 
 
 @pytest.mark.parametrize("executor", [InlineExecutor, StreamingExecutor])
-def test_no_ledger_where_none_is_wanted(tmp_path: Path, executor: Any) -> None:
+def test_ledger_false_removes_the_ledger_of_an_earlier_run(tmp_path: Path, executor: Any) -> None:
     run(tmp_path, filters())
     stages = [JsonlReader(tmp_path / "crawl"), *filters(), JsonlWriter(tmp_path / "clean")]
     Pipeline("p", stages=stages).run(executor(show_progress=False, ledger=False))
@@ -199,6 +199,6 @@ def test_no_ledger_where_none_is_wanted(tmp_path: Path, executor: Any) -> None:
         find_ledger(str(tmp_path / "clean"))
 
 
-def test_scores_survive_32_bits_as_thresholds_are_written() -> None:
+def test_scores_stored_in_32_bits_are_restored_to_their_decimal_values() -> None:
     written = np.array([0.1, 0.2, 0.3, 0.7, 0.85, 1e-7, 0.0, 12345.0, -0.25, np.nan, np.inf])
     np.testing.assert_array_equal(restored_scores(written.astype(np.float32)), written)

@@ -1,8 +1,8 @@
-"""A piece of the ledger: one row per document, one column of scores per rule, verdicts as bits; a Parquet file.
+"""The columns of a part of the ledger: one row per document, one column of scores per rule, verdicts as bits.
 
-Measured on 28 filters over 20,000 real documents: scores as plain float32 under lz4 take 2.4 bytes a decision and 7 ms
-to write; zstd 1.8 bytes and 11 ms, nothing at all 7 bytes and 4 ms; float64 half as much again, dictionaries twice the
-time.
+The encoding was chosen by measurement (28 filters, 20,000 real documents). Scores as plain float32 with lz4 take 2.4
+bytes per decision and 7 ms to write; with zstd 1.8 bytes and 11 ms; uncompressed 7 bytes and 4 ms. float64 takes 1.5
+times the bytes, dictionary encoding twice the time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow as pa
 
 BLOCK, ROW, ID, BYTES, DROPPED_BY = "block", "row", "id", "bytes", "dropped_by"
 SCORE = "score."
-# Rules by the hundred: as many words of bits as it takes, "asked.0", "asked.1", …
+# Flags are packed into words of 63 bits, one bit per rule: columns "asked.0", "asked.1", …
 ASKED, FAILED = "asked.", "fails."
 RULES_PER_WORD = 63
 METADATA = b"penstock.ledger"
@@ -29,21 +29,21 @@ NAME_LENGTH = 20
 
 _PAGE_BYTES = 1 << 24
 
-# Whole numbers beyond this are not exact in 32 bits.
-_EXACT_IN_32_BITS = 2**24
+# From here on float32 cannot represent every whole number.
+_FLOAT32_EXACT_LIMIT = 2**24
 
 
 @dataclass
 class RuleColumn:
-    """What one rule said of the documents of a piece."""
+    """The verdicts and scores of one rule for the documents of a block."""
 
     asked: npt.NDArray[np.bool_]
-    # Also of who was not asked.
+    # True also for documents that the rule was not asked about.
     kept: npt.NDArray[np.bool_]
     scores: npt.NDArray[np.float64] | None = None
 
     def extend(self, count: int) -> None:
-        """Make room for documents that have not been asked about."""
+        """Append documents that the rule was not asked about."""
         self.asked = np.concatenate([self.asked, np.zeros(count, bool)])
         self.kept = np.concatenate([self.kept, np.ones(count, bool)])
         if self.scores is not None:
@@ -52,15 +52,15 @@ class RuleColumn:
 
 @dataclass
 class Fragment:
-    """The documents of one block and what was said of them, verdicts as bits."""
+    """A block in the form in which it is stored: verdicts as bits, scores in 32 bits where possible."""
 
     block: str
-    # Where the documents come from, where they went: see Collector.
+    # Origin and destination of the documents; see Collector.
     about: dict[str, Any]
     rows: npt.NDArray[np.int64]
-    # For each document the number of the label that dropped it; -1: none did.
+    # For each document the number of the label that dropped it, or -1.
     dropped: npt.NDArray[np.int16]
-    # The rules in the order of their bits; a word for each document, as many as it takes.
+    # The rules in the order of their bits; each array holds one word of bits per document.
     rules: tuple[str, ...]
     asked: list[npt.NDArray[np.int64]]
     fails: list[npt.NDArray[np.int64]]
@@ -70,7 +70,7 @@ class Fragment:
 
     @property
     def name(self) -> str:
-        """A name for files: the same work done again, after a crash or in another worker, has it again."""
+        """Return a name derived from task, block and pool, so that repeated work has the same name."""
         whole = f"{self.about['task']}|{self.block}|{self.about['pool']}"
         return hashlib.sha256(whole.encode()).hexdigest()[:NAME_LENGTH]
 
@@ -78,7 +78,7 @@ class Fragment:
 def pack(
     rules: Mapping[str, RuleColumn], count: int
 ) -> tuple[list[npt.NDArray[np.int64]], list[npt.NDArray[np.int64]], dict[str, npt.NDArray[Any]]]:
-    """Return what rules said as words of bits, asked and fails, and the scores of those that gave some."""
+    """Return the words of "asked" bits, the words of "fails" bits, and the scores of the rules that have scores."""
     columns = list(rules.values())
     words = [columns[start : start + RULES_PER_WORD] for start in range(0, len(columns), RULES_PER_WORD)]
     asked = [_bits([rule.asked for rule in word], count) for word in words]
@@ -89,7 +89,7 @@ def pack(
 def to_table(
     fragments: Sequence[Fragment], labels: Sequence[str], parameters: Mapping[str, Mapping[str, Any]]
 ) -> pa.Table:
-    """Return fragments of one pool and the same rules as one table that describes itself."""
+    """Return fragments of one pool with the same rules as a table whose metadata holds the rules and blocks."""
     rules, words = fragments[0].rules, len(fragments[0].asked)
     scored = {label for fragment in fragments for label in fragment.scores}
     columns = columns_of(fragments, labels, column_names(rules, words, scored))
@@ -97,14 +97,14 @@ def to_table(
         "rules": {label: dict(parameters.get(label, {})) for label in rules},
         "blocks": {fragment.block: fragment.about for fragment in fragments},
     }
-    # A column in which nothing is null takes a quarter less time to write if that is known.
+    # Writing a column that is declared as not nullable takes a quarter less time.
     fields = [pa.field(name, values.type, nullable=values.null_count > 0) for name, values in columns.items()]
     metadata = {METADATA: json.dumps(described)}
     return pa.Table.from_arrays(list(columns.values()), schema=pa.schema(fields, metadata))
 
 
 def columns_of(fragments: Sequence[Fragment], labels: Sequence[str], names: Sequence[str]) -> dict[str, pa.Array]:
-    """Return some columns of the table that fragments make."""
+    """Return the named columns of the table that these fragments form."""
     columns = {name: _column(fragments, labels, name) for name in names if not name.startswith(SCORE)}
     wanted = {name.removeprefix(SCORE) for name in names if name.startswith(SCORE)}
     counts = [len(fragment.rows) for fragment in fragments]
@@ -122,7 +122,7 @@ def columns_of(fragments: Sequence[Fragment], labels: Sequence[str], names: Sequ
 
 
 def _column(fragments: Sequence[Fragment], labels: Sequence[str], name: str) -> pa.Array:
-    """Return a column that is not one of scores."""
+    """Return a column other than a score column."""
     counts = [len(fragment.rows) for fragment in fragments]
     if name == BLOCK:
         numbers = np.repeat(np.arange(len(fragments)), counts)
@@ -142,13 +142,13 @@ def _column(fragments: Sequence[Fragment], labels: Sequence[str], name: str) -> 
 
 
 def column_names(rules: Sequence[str], words: int, scored: Collection[str]) -> list[str]:
-    """Return the columns that the table of some rules has."""
+    """Return the column names of a table with these rules."""
     bits = [f"{kind}{word}" for word in range(words) for kind in (ASKED, FAILED)]
     return [BLOCK, ROW, ID, BYTES, DROPPED_BY, *bits, *(SCORE + label for label in rules if label in scored)]
 
 
 def _joined(parts: Sequence[Any], counts: Sequence[int], kind: pa.DataType) -> pa.Array:
-    """Put columns together, of which some blocks may have none."""
+    """Concatenate a column of several blocks; a block without the column contributes nulls."""
     return pa.concat_arrays(
         [
             pa.nulls(count, kind) if part is None else part.cast(kind) if isinstance(part, pa.Array) else _array(part)
@@ -170,7 +170,7 @@ def _score_column(
 
 
 def _array(values: npt.NDArray[Any], null: npt.NDArray[np.bool_] | None = None) -> pa.Array:
-    """Return numbers as Arrow has them. Not pa.array: that imports pandas, which takes longer than all the rest."""
+    """Wrap a NumPy array as an Arrow array. Avoid pa.array: it imports pandas, which is slow."""
     known = pa.py_buffer(np.packbits(~null, bitorder="little")) if null is not None and null.any() else None
     content = pa.py_buffer(np.ascontiguousarray(values))
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [known, content])
@@ -178,15 +178,15 @@ def _array(values: npt.NDArray[Any], null: npt.NDArray[np.bool_] | None = None) 
 
 def _texts(values: Sequence[str]) -> pa.Array:
     encoded = [value.encode() for value in values]
-    borders = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
     return pa.Array.from_buffers(
-        pa.string(), len(encoded), [None, pa.py_buffer(borders), pa.py_buffer(b"".join(encoded))]
+        pa.string(), len(encoded), [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))]
     )
 
 
 def _bits(flags: Sequence[npt.NDArray[np.bool_]], count: int) -> npt.NDArray[np.int64]:
-    """Return a word for each document, of which bit n is its n-th flag."""
-    if all(flag.all() for flag in {id(flag): flag for flag in flags}.values()):  # as a rule all are asked
+    """Pack flags into one word per document: bit n is the n-th flag."""
+    if all(flag.all() for flag in {id(flag): flag for flag in flags}.values()):  # common case: every flag is set
         return np.full(count, (1 << len(flags)) - 1, np.int64)
     bits = np.zeros((count, 64), bool)
     for bit, flag in enumerate(flags):
@@ -196,7 +196,10 @@ def _bits(flags: Sequence[npt.NDArray[np.bool_]], count: int) -> npt.NDArray[np.
 
 
 def _short_scores(rules: Mapping[str, RuleColumn]) -> dict[str, npt.NDArray[Any]]:
-    """Return the scores of every rule that has some; all of them together, for batches are small and rules many."""
+    """Return the scores of every rule that has scores, as float32 where that is exact enough.
+
+    All rules are converted in one array: batches are small and rules are many.
+    """
     scored = {label: rule.scores for label, rule in rules.items() if rule.scores is not None}
     if not scored:
         return {}
@@ -204,13 +207,13 @@ def _short_scores(rules: Mapping[str, RuleColumn]) -> dict[str, npt.NDArray[Any]
     with np.errstate(over="ignore", invalid="ignore"):
         for number, scores in enumerate(scored.values()):
             short[number] = scores
-        # What is not a number is left out of account by this.
-        large = np.fmax.reduce(np.abs(short), axis=1) >= _EXACT_IN_32_BITS
+        # fmax ignores NaN.
+        large = np.fmax.reduce(np.abs(short), axis=1) >= _FLOAT32_EXACT_LIMIT
     return {label: scored[label] if large[number] else short[number] for number, label in enumerate(scored)}
 
 
 def restored_scores(stored: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Return scores as they were, to seven digits: 0.1 kept in 32 bits is 0.1 again, as a threshold is written.
+    """Convert stored scores to float64, rounded to seven digits: 0.1 stored in 32 bits is 0.1 again.
 
     >>> restored_scores(np.array([0.1, 0.25, 1 / 3, 812], np.float32)).tolist()
     [0.1, 0.25, 0.3333333, 812.0]
@@ -226,13 +229,13 @@ def restored_scores(stored: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
 
 
 def describe(schema: pa.Schema) -> dict[str, Any]:
-    """Return what a piece says of itself: its rules with their parameters, and its blocks."""
+    """Return the metadata of a part: its rules with their parameters, and its blocks."""
     described: dict[str, Any] = json.loads(schema.metadata[METADATA])
     return described
 
 
 def write_table(table: pa.Table, stream: IO[bytes]) -> None:
-    """Write a piece."""
+    """Write a part as a Parquet file."""
     import pyarrow.parquet as pq
 
     target = pa.BufferOutputStream()
@@ -243,7 +246,7 @@ def write_table(table: pa.Table, stream: IO[bytes]) -> None:
         use_dictionary=[BLOCK, DROPPED_BY, *(name for name in table.column_names if name.startswith((ASKED, FAILED)))],
         column_encoding={ROW: "DELTA_BINARY_PACKED", BYTES: "DELTA_BINARY_PACKED"},
         write_statistics=False,
-        # A piece is small, and read whole.
+        # A part is small and is read as a whole.
         data_page_size=_PAGE_BYTES,
         write_batch_size=_PAGE_BYTES,
     )

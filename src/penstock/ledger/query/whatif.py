@@ -1,4 +1,4 @@
-"""Other thresholds tried on stored scores: how many documents and bytes would be kept, and which would change sides."""
+"""Apply other thresholds to stored scores: count documents and bytes, and find documents with another outcome."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ import numpy.typing as npt
 import yaml
 
 from penstock.errors import InputError, suggestion
-from penstock.ledger.decisions import KEPT, Decisions, Flags
-from penstock.ledger.fragment import DROPPED_BY, SCORE
-from penstock.ledger.reading import Ledger
-from penstock.ledger.rules import StageRule
-from penstock.ledger.sampling import Drawn, Sample, draw, first_drawn
-from penstock.ledger.thresholds import load_decider, threshold_names, verdicts_with
+from penstock.ledger.query.decisions import KEPT, Decisions, Flags
+from penstock.ledger.query.ledger import Ledger
+from penstock.ledger.query.sampling import Candidate, Sample, draw, nearest
+from penstock.ledger.query.thresholds import load_decider, threshold_names, verdicts_with
+from penstock.ledger.store.fragment import DROPPED_BY, SCORE
+from penstock.ledger.store.rules import StageRule
 
-# What becomes of a document: the number of the stage that drops it, or one of these.
+# The fate of a document is the number of the stage that drops it, KEPT or this.
 _UNKNOWN = -2
-# With more files than that, folders are shown.
-_MOST_FILES = 20
-# A filter of whose verdicts fewer can be had again from the scores decides by more than the score.
-_TRUSTWORTHY = 0.999
+# With more source files than this, totals are shown per folder.
+_MAX_SOURCES = 20
+# Minimum share of verdicts that the stored scores must reproduce. Below it the filter decides by more than the score.
+_MIN_REPRODUCED_SHARE = 0.999
 
 Changes = dict[str, dict[str, Any]]
 Fates = npt.NDArray[np.int16]
@@ -32,7 +32,7 @@ Fates = npt.NDArray[np.int16]
 
 @dataclass
 class Tally:
-    """Documents and bytes, as it was and as it would be."""
+    """Documents and bytes, in the run and with other thresholds."""
 
     documents: int = 0
     bytes: int = 0
@@ -40,12 +40,12 @@ class Tally:
     kept_bytes: int = 0
     would_keep: int = 0
     would_keep_bytes: int = 0
-    # Somebody who would have to be asked now was not asked then.
+    # Documents whose outcome depends on a stage that was not asked about them in the run.
     unknown: int = 0
     unknown_bytes: int = 0
 
     def add(self, sizes: npt.NDArray[np.int64], before: Flags, after: Flags, unknown: Flags) -> None:
-        """Count some documents."""
+        """Add documents."""
         self.documents += len(sizes)
         self.bytes += int(sizes.sum())
         self.kept += int(before.sum())
@@ -58,18 +58,18 @@ class Tally:
 
 @dataclass
 class Outcome:
-    """What would be different."""
+    """The result of applying other thresholds."""
 
     total: Tally = field(default_factory=Tally)
     sources: dict[str, Tally] = field(default_factory=dict)
-    # For each stage what it dropped, and what it would drop.
+    # For each stage the number of documents it dropped, and the number it would drop.
     dropped: dict[str, tuple[int, int]] = field(default_factory=dict)
     now_kept: list[Sample] = field(default_factory=list)
     now_dropped: list[Sample] = field(default_factory=list)
 
 
 def parse_changes(ledger: Ledger, assignments: Sequence[str]) -> Changes:
-    """Read ``word_count.min_words=80`` and the like; every mistake names what there is instead."""
+    """Parse changes such as ``word_count.min_words=80``; an error lists the names that are valid."""
     changes: Changes = {}
     for assignment in assignments:
         target, equals, value = assignment.partition("=")
@@ -85,8 +85,11 @@ def _check(ledger: Ledger, label: str, parameter: str) -> None:
     labels = ledger.rule_labels()
     if label not in labels:
         raise InputError(f"no filter '{label}' in this run; it has {', '.join(labels)}.{suggestion(label, labels)}")
-    if not any(SCORE + label in piece.names for piece in ledger.pieces) or label not in ledger.rules:
-        raise InputError(f"'{label}' keeps no score that could be judged anew. Run again with another {parameter}.")
+    if not any(SCORE + label in part.names for part in ledger.parts) or label not in ledger.rules:
+        raise InputError(
+            f"'{label}' stores no score, so another threshold cannot be applied. Run the pipeline again with another "
+            f"{parameter}."
+        )
     rule = ledger.rules[label]
     if parameter not in rule.parameters:
         known = list(rule.parameters)
@@ -94,16 +97,18 @@ def _check(ledger: Ledger, label: str, parameter: str) -> None:
     thresholds = threshold_names(load_decider(rule))
     if parameter not in thresholds:
         others = f" Its thresholds are {', '.join(thresholds)}." if thresholds else ""
-        raise InputError(f"'{label}.{parameter}' changes the score itself, so only another run can tell.{others}")
+        raise InputError(
+            f"'{label}.{parameter}' changes the score itself; run the pipeline again with the new value.{others}"
+        )
 
 
 def what_if(ledger: Ledger, changes: Mapping[str, Mapping[str, Any]], examples: int = 3) -> Outcome:
-    """Return what other thresholds would have come to."""
+    """Return the outcome of a run with other thresholds, computed from its stored scores."""
     silent = _silent_stages(ledger)
     name_of = _source_names(ledger)
     outcome = Outcome()
-    now_kept: list[Drawn] = []
-    now_dropped: list[Drawn] = []
+    now_kept: list[Candidate] = []
+    now_dropped: list[Candidate] = []
     counts = np.zeros((2, len(ledger.rules.labels)), np.int64)
     for decisions in ledger.shards():
         fates = _fates(ledger, decisions, changes, silent)
@@ -119,26 +124,26 @@ def what_if(ledger: Ledger, changes: Mapping[str, Mapping[str, Any]], examples: 
             tally = outcome.sources.setdefault(name, Tally())
             tally.add(decisions.sizes[here], before[here], after[here], unknown[here])
         size = len(decisions.labels)
-        counts += [np.bincount(given[given >= 0], minlength=size) for given in (decisions.dropped, fates)]
+        counts += [np.bincount(stages[stages >= 0], minlength=size) for stages in (decisions.dropped, fates)]
         now_kept += draw(decisions, after & ~before, examples)
         now_dropped += draw(decisions, before & (fates >= 0), examples)
     totals = zip(ledger.rules.labels, counts.T.tolist(), strict=True)
     outcome.dropped = {label: (was, would) for label, (was, would) in totals if was or would}
-    outcome.now_kept, outcome.now_dropped = first_drawn(now_kept, examples), first_drawn(now_dropped, examples)
+    outcome.now_kept, outcome.now_dropped = nearest(now_kept, examples), nearest(now_dropped, examples)
     return outcome
 
 
 def _fates(ledger: Ledger, decisions: Decisions, changes: Mapping[str, Mapping[str, Any]], silent: set[str]) -> Fates:
-    """Send every document through the stages again, in order, with what is known of it."""
+    """Apply the stages to every document again, in order, with the stored verdicts and scores."""
     fates: Fates = np.full(len(decisions), KEPT, np.int16)
     alive = np.ones(len(decisions), bool)
-    doubtful = np.zeros(len(decisions), bool)
+    uncertain = np.zeros(len(decisions), bool)
     first_change = min((decisions.labels.index(label) for label in changes), default=len(decisions.labels))
     for number, label in enumerate(decisions.labels):
         rules = [rule for rule in decisions.rules if _belongs(rule, label)]
         dropped_here = decisions.dropped == number
         if number < first_change or (not rules and label not in silent):
-            gone = alive & dropped_here
+            dropped_now = alive & dropped_here
         else:
             fails, asked = dropped_here.copy(), np.ones(len(decisions), bool)
             for rule in rules:
@@ -149,36 +154,36 @@ def _fates(ledger: Ledger, decisions: Decisions, changes: Mapping[str, Mapping[s
                 asked &= ~np.isnan(scores) & _reproduced(ledger.rules[label], decisions, scores)
                 fails = ~verdicts_with(ledger.rules[label], changes[label], scores)
             if label in silent:
-                # Of a document that never came this far nobody knows what the stage would have done.
+                # The verdict of a stage without recorded verdicts is unknown for documents that did not reach it.
                 asked &= (decisions.dropped == KEPT) | (decisions.dropped >= number)
-            gone = alive & asked & fails
-            # Somebody further on may have dropped it for certain all the same.
-            doubtful |= alive & ~asked
-        fates[gone] = number
-        alive &= ~gone
-    fates[alive & doubtful] = _UNKNOWN
+            dropped_now = alive & asked & fails
+            # A later stage may still drop the document for certain.
+            uncertain |= alive & ~asked
+        fates[dropped_now] = number
+        alive &= ~dropped_now
+    fates[alive & uncertain] = _UNKNOWN
     return fates
 
 
 def _reproduced(rule: StageRule, decisions: Decisions, scores: npt.NDArray[np.float64]) -> Flags:
-    """Tell for which documents the stored score gives back the stored verdict; where it hardly does, refuse."""
+    """Return for which documents the stored score reproduces the stored verdict; raise if too few do."""
     same: Flags = verdicts_with(rule, {}, scores) != decisions.fails[rule.label]
     asked = decisions.asked[rule.label] & ~np.isnan(scores)
     share = float(same[asked].mean()) if asked.any() else 1.0
-    if share < _TRUSTWORTHY:
+    if share < _MIN_REPRODUCED_SHARE:
         raise InputError(
-            f"'{rule.label}': its stored scores do not give back its verdicts ({share:.1%} do), so they say nothing of "
-            "others. Only another run can tell."
+            f"'{rule.label}': its stored scores do not reproduce its verdicts (only {share:.1%} match), so other "
+            "thresholds cannot be applied to them. Run the pipeline again with the new value."
         )
     return same
 
 
 def _silent_stages(ledger: Ledger) -> set[str]:
-    """Return stages that may drop documents without a verdict: a user's own, and whoever did so in this run."""
-    spoke = ledger.rule_labels()
-    found = {stage.label for stage in ledger.rules.stages if stage.label not in spoke and _is_users_own(stage)}
-    dropping = {label for piece in ledger.pieces for label in piece.read([DROPPED_BY])[DROPPED_BY].unique().to_pylist()}
-    return found | {label for label in dropping - {None} if not any(_belongs(rule, label) for rule in spoke)}
+    """Return the stages that may drop documents without a verdict: user-defined ones, and those that did so."""
+    with_verdicts = ledger.rule_labels()
+    found = {stage.label for stage in ledger.rules.stages if stage.label not in with_verdicts and _is_users_own(stage)}
+    dropping = {label for part in ledger.parts for label in part.read([DROPPED_BY])[DROPPED_BY].unique().to_pylist()}
+    return found | {label for label in dropping - {None} if not any(_belongs(rule, label) for rule in with_verdicts)}
 
 
 def _belongs(rule: str, label: str) -> bool:
@@ -190,9 +195,9 @@ def _is_users_own(stage: StageRule) -> bool:
 
 
 def _source_names(ledger: Ledger) -> Any:  # noqa: ANN401 - a function
-    """Return how to name the source of a block: its file, or its folder where there are many files."""
-    files = {_file(about) for piece in ledger.pieces for about in piece.blocks.values()}
-    if len(files) <= _MOST_FILES:
+    """Return a function that names the source of a block: its file, or its folder if there are many files."""
+    files = {_file(about) for part in ledger.parts for about in part.blocks.values()}
+    if len(files) <= _MAX_SOURCES:
         return _file
     return lambda about: str(PurePosixPath(_file(about)).parent)
 

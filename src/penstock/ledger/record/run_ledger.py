@@ -1,34 +1,41 @@
-"""The ledger of a run as its driver sees it: opened before the first worker starts, tidied up after the last."""
+"""The ledger of a run in the driver: open it before the first worker starts, merge its files after the last ends."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from penstock.ledger.collector import LedgerOrders
-from penstock.ledger.fragment import PARQUET, to_table, write_table
-from penstock.ledger.noted import Note, alike, find_notes, grouped, read_note, write_notes
-from penstock.ledger.notes import NOTES
-from penstock.ledger.rules import Rules, rules_of, write_rules
+from penstock.ledger.record.collector import LedgerOrders
+from penstock.ledger.store.block_reader import (
+    BlockRecord,
+    copy_blocks,
+    find_blocks,
+    group_by_rules,
+    group_by_size,
+    read_block,
+)
+from penstock.ledger.store.block_writer import BLOCK_SUFFIX
+from penstock.ledger.store.fragment import PARQUET, to_table, write_table
+from penstock.ledger.store.rules import FOLDER_NAME, Rules, rules_of, write_rules
 from penstock.plan.plan import Plan
 from penstock.storage.atomic import atomic_write
 from penstock.storage.filesystem import filesystem_of
 
-FOLDER_NAME = "ledger"
 ID_FIELDS = ("id", "url", "_curator_dedup_id", "doc_id", "document_id", "uuid")
 _DEFAULT_TEXT_FIELD = "text"
 
-# Notes of that many bytes on average, a few hundred documents, are read as fast as a table.
-_LARGE_NOTE = 1 << 14
-_MERGED_BYTES = 1 << 28
-# Small notes are put together until there is that much: a million small tasks leave no million files.
-_CONVERTED_BYTES = 1 << 22
+# Blocks of at least this many bytes on average (a few hundred documents) are read as fast as a table.
+_MIN_MEAN_BLOCK_BYTES = 1 << 14
+# Size of a merged block file.
+_MERGED_FILE_BYTES = 1 << 28
+# Small blocks are collected up to this size and become one Parquet file, so that many small tasks leave few files.
+_CONVERTED_GROUP_BYTES = 1 << 22
 
 _Parameters = Mapping[str, Mapping[str, Any]]
 
 
 class KeptLedger:
-    """Where the workers of a run keep their ledger."""
+    """The ledger folder of a run, and how its workers write to it."""
 
     def __init__(
         self, folder: str, rules: Rules, output: str = "", storage_options: dict[str, Any] | None = None
@@ -39,7 +46,7 @@ class KeptLedger:
         self._rules = rules
 
     def orders(self, pool: int) -> LedgerOrders:
-        """Return what the workers of a pool have to know."""
+        """Return the settings with which the workers of a pool write the ledger."""
         text_field = next((stage.text_field for stage in self._rules.stages if stage.text_field), _DEFAULT_TEXT_FIELD)
         return LedgerOrders(
             self.folder,
@@ -52,29 +59,29 @@ class KeptLedger:
         )
 
     def tidy(self) -> None:
-        """Put together what workers wrote, in the order of names; a crash on the way leaves every document there."""
+        """Merge the files that workers wrote, sorted by block name. A crash in between loses no decision."""
         filesystem, folder = filesystem_of(self.folder, self._options)
-        notes, parameters, files = find_notes(self.folder, self._options)
-        if not notes:
+        records, parameters, files = find_blocks(self.folder, self._options)
+        if not records:
             written = set()
-        elif sum(note.size for note in notes) >= _LARGE_NOTE * len(notes):
-            written = {self._merge(group, parameters) for group in grouped(notes, _MERGED_BYTES)}
+        elif sum(record.size for record in records) >= _MIN_MEAN_BLOCK_BYTES * len(records):
+            written = {self._merge(group, parameters) for group in group_by_size(records, _MERGED_FILE_BYTES)}
         else:
-            written = set(self._convert(grouped(notes, _CONVERTED_BYTES), parameters))
+            written = set(self._convert(group_by_size(records, _CONVERTED_GROUP_BYTES), parameters))
         for name in set(files) - written:
             filesystem.rm(f"{folder}/{name}")
 
-    def _merge(self, group: list[Note], parameters: _Parameters) -> str:
-        """Put large notes into one file as they are: to write them in another way takes as long as to write them."""
-        name = f"{group[0].name}{NOTES}"
+    def _merge(self, group: list[BlockRecord], parameters: _Parameters) -> str:
+        """Copy large blocks into one block file. Converting them to Parquet would double the time spent on writing."""
+        name = f"{group[0].name}{BLOCK_SUFFIX}"
         with atomic_write(f"{self.folder}/{name}", self._options, durable=False) as stream:
-            write_notes(group, parameters, stream)
+            copy_blocks(group, parameters, stream)
         return name
 
-    def _convert(self, groups: Iterable[list[Note]], parameters: _Parameters) -> Iterator[str]:
-        """Make tables of small notes, which are slow to read one by one."""
+    def _convert(self, groups: Iterable[list[BlockRecord]], parameters: _Parameters) -> Iterator[str]:
+        """Convert small blocks to Parquet files; small blocks are slow to read one by one."""
         for group in groups:
-            for number, fragments in enumerate(alike(map(read_note, group))):
+            for number, fragments in enumerate(group_by_rules(map(read_block, group))):
                 labels = self._rules.labels_of(fragments[0].about["pool"])
                 name = f"{group[0].name}-{number}{PARQUET}"
                 with atomic_write(f"{self.folder}/{name}", self._options, durable=False) as stream:
@@ -91,7 +98,7 @@ def open_ledger(
     storage_options: dict[str, Any] | None = None,
     id_fields: Sequence[str] = ID_FIELDS,
 ) -> KeptLedger:
-    """Begin a ledger: what an earlier run left is removed, unless this one goes on where that one stopped."""
+    """Open the ledger of a run. Remove the ledger of an earlier run, unless this run resumes it."""
     folder = f"{run_folder}/{FOLDER_NAME}"
     if not resuming:
         clear_ledger(run_folder, storage_options)
@@ -102,7 +109,7 @@ def open_ledger(
 
 
 def clear_ledger(run_folder: str, storage_options: dict[str, Any] | None = None) -> None:
-    """Remove the ledger of an earlier run, so that nothing old is taken for new."""
+    """Remove the ledger of an earlier run, so that its decisions are not mistaken for those of this run."""
     filesystem, name = filesystem_of(f"{run_folder}/{FOLDER_NAME}", storage_options)
     if filesystem.exists(name):
         filesystem.rm(name, recursive=True)

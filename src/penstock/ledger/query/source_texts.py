@@ -1,4 +1,4 @@
-"""Documents read once more from where they came, by the very stage that read them."""
+"""Read documents again from their source files, with the reader stage of the run."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import numpy as np
 from penstock.core.documents import DocumentBatch
 from penstock.core.files import FileGroupTask
 from penstock.errors import PenstockError
-from penstock.ledger.decisions import LedgerPosition
-from penstock.ledger.reading import Ledger
-from penstock.ledger.rules import Rules
-from penstock.ledger.thresholds import load_decider
+from penstock.ledger.query.decisions import LedgerPosition
+from penstock.ledger.query.ledger import Ledger
+from penstock.ledger.query.thresholds import load_decider
+from penstock.ledger.store.rules import Rules
 
-# A document as its reader gives it, or the reason why there is none.
+# A document as its reader returns it, or the reason why it cannot be read.
 Found = dict[str, Any] | str
 
 
 def read_again(rules: Rules, about: dict[str, Any], rows: Iterable[int]) -> dict[int, Found]:
-    """Return some documents of a block, or say of each why it cannot be had."""
+    """Return documents of a block by row, or for each the reason why it cannot be read."""
     wanted = sorted(set(rows))
     if "made_by" in about:
         return dict.fromkeys(wanted, f"was made by stage '{about['made_by']}' and is in no source file")
@@ -31,18 +31,18 @@ def read_again(rules: Rules, about: dict[str, Any], rows: Iterable[int]) -> dict
         found = _find(rules, about["read"], wanted)
     except (PenstockError, OSError, TypeError, ValueError) as error:
         return dict.fromkeys(wanted, f"cannot be read again: {error}")
-    return {row: found.get(row, "is no longer there: the file has changed since") for row in wanted}
+    return {row: found.get(row, "is no longer there: the file has changed since the run") for row in wanted}
 
 
 def rows_before(rules: Rules, about: dict[str, Any], file: str) -> int:
-    """Return how many documents of a block come from the files read before this one, by counting them again."""
+    """Count the documents of a block that come from files before this one, by reading those files again."""
     files = about.get("read", {}).get("data", [])
     earlier = files[: next((n for n, path in enumerate(files) if is_called(path, file)), 0)]
     return sum(batch.num_items for path in earlier for batch in _batches(rules, {**about["read"], "data": [path]}))
 
 
 def is_called(path: str, name: str) -> bool:
-    """Tell whether a file is meant, which may be named by the end of its path."""
+    """Return whether ``name`` is the path or the end of the path."""
     return path == name or path.endswith(f"/{name}")
 
 
@@ -67,14 +67,14 @@ def _batches(rules: Rules, read: dict[str, Any]) -> Iterator[DocumentBatch]:
     reader = load_decider(stage)
     taken = inspect.signature(reader).parameters
     made: Any = reader(**{key: value for key, value in stage.parameters.items() if key in taken})
-    given = made.process(task)
-    pieces = [given] if given is None or isinstance(given, DocumentBatch) else given
-    yield from (piece for piece in pieces if isinstance(piece, DocumentBatch))
+    result = made.process(task)
+    batches = [result] if result is None or isinstance(result, DocumentBatch) else result
+    yield from (batch for batch in batches if isinstance(batch, DocumentBatch))
 
 
 def read_texts(ledger: Ledger, places: Sequence[LedgerPosition]) -> list[str]:
-    """Return the texts of some documents, in order; each source is read once, and what is gone is said in its place."""
-    about = {name: info for piece in reversed(ledger.pieces) for name, info in piece.blocks.items() if "files" in info}
+    """Return the texts of documents, in order. Each source is read once; a missing text is replaced by the reason."""
+    about = {name: info for part in reversed(ledger.parts) for name, info in part.blocks.items() if "files" in info}
     rows: dict[str, list[int]] = {}
     for place in places:
         rows.setdefault(place.block, []).append(place.row)

@@ -1,4 +1,4 @@
-"""How much of a whole each stage will drop, judged by a sample that was taken in clusters. Pure arithmetic."""
+"""Estimate a share of a population, with a confidence interval, from a sample drawn in clusters. Pure arithmetic."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Share:
-    """A share of the whole, and between which bounds it lies in 95 of 100 cases."""
+    """An estimated share with its 95 % confidence interval."""
 
     value: float
     low: float
     high: float
-    # How many documents drawn one by one would tell as much.
+    # Effective sample size: the number of independently drawn documents with the same precision.
     effective: float
 
 
 def wilson(share: float, count: float) -> tuple[float, float]:
-    """Return the bounds of a share seen among so many.
+    """Return the 95 % Wilson score interval of a share observed in ``count`` documents.
 
     >>> [round(bound, 4) for bound in wilson(0.5, 100)]
     [0.4038, 0.5962]
@@ -42,25 +42,26 @@ def wilson(share: float, count: float) -> tuple[float, float]:
 
 
 def clustered_share(hits: Sequence[int], counts: Sequence[int], weights: Sequence[float]) -> Share:
-    """Estimate a share from places, of which each stands for a part of the whole.
+    """Estimate a share from the hits and counts of several clusters of documents.
 
-    ``weights`` says how many documents of the whole one drawn at each place stands for. Documents that lie side by side
-    resemble each other, so a sample of few places tells less than its size: the spread between places says how much.
+    ``weights`` is the number of documents of the population that one document of each cluster represents. Neighbouring
+    documents resemble each other, so a sample of few clusters is less precise than its size suggests; the variance
+    between clusters shows by how much.
 
     >>> alike = clustered_share([5, 5, 5, 5], [10, 10, 10, 10], [1, 1, 1, 1])
     >>> apart = clustered_share([10, 0, 10, 0], [10, 10, 10, 10], [1, 1, 1, 1])
     >>> alike.value == apart.value, round(alike.effective), round(apart.effective)
     (True, 40, 3)
     """
-    hit, count, weight = (np.asarray(given, np.float64) for given in (hits, counts, weights))
+    hit, count, weight = (np.asarray(values, np.float64) for values in (hits, counts, weights))
     total = float((weight * count).sum())
     if total == 0:
         return Share(0.0, 0.0, 1.0, 0.0)
     value = float((weight * hit).sum() / total)
     size = float(total**2 / (weight**2 * count).sum())
-    places = int((count > 0).sum())
+    clusters = int((count > 0).sum())
     variance = value * (1 - value)
-    if places > 1 and variance > 0:
-        between = float(((weight * (hit - value * count)) ** 2).sum()) / total**2 * places / (places - 1)
+    if clusters > 1 and variance > 0:
+        between = float(((weight * (hit - value * count)) ** 2).sum()) / total**2 * clusters / (clusters - 1)
         size = min(size, variance / between) if between > 0 else size
     return Share(value, *wilson(value, size), size)

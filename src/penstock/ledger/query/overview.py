@@ -1,4 +1,4 @@
-"""What each stage of a run dropped, counted from its ledger."""
+"""Count what each stage of a run dropped."""
 
 from __future__ import annotations
 
@@ -6,21 +6,20 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from penstock.ledger.decisions import KEPT
-from penstock.ledger.reading import Ledger
-from penstock.ledger.repeated import only_looked_at
+from penstock.ledger.query.decisions import KEPT
+from penstock.ledger.query.ledger import Ledger, superseded_blocks
 
 
 @dataclass
 class StageTotals:
-    """What one rule did in all."""
+    """The totals of one stage or rule."""
 
     stage: str
-    # Documents it scored, those it found wanting, and those that it dropped because nobody had before it.
+    # Documents it was asked about, those that fail it, and those that it dropped (no earlier stage had).
     asked: int = 0
     fails: int = 0
     dropped: int = 0
-    # Of the documents it dropped, those that no other rule that was asked would have dropped.
+    # Documents that fail this rule and no other rule.
     alone: int = 0
 
 
@@ -34,14 +33,14 @@ class Overview:
 
 
 def overview(ledger: Ledger) -> Overview:
-    """Count what every stage did."""
-    seen = Overview()
+    """Count, for every stage, the documents that it was asked about, that fail it and that it dropped."""
+    result = Overview()
     totals: dict[str, StageTotals] = {}
-    looked_at = only_looked_at(ledger)
+    superseded = superseded_blocks(ledger)
     for decisions in ledger.shards():
-        counts = np.array([block not in looked_at for block in decisions.blocks], bool)
-        seen.documents += int(counts[decisions.block].sum())
-        seen.kept += int(((decisions.dropped == KEPT) & ~decisions.remade()).sum())
+        counts = np.array([block not in superseded for block in decisions.blocks], bool)
+        result.documents += int(counts[decisions.block].sum())
+        result.kept += int(((decisions.dropped == KEPT) & ~decisions.remade()).sum())
         failing = np.zeros(len(decisions), np.int32)
         for rule in decisions.rules:
             failing += decisions.fails[rule]
@@ -55,5 +54,5 @@ def overview(ledger: Ledger) -> Overview:
             if count or label in totals:
                 totals.setdefault(label, StageTotals(label)).dropped += count
     order = {label: number for number, label in enumerate(ledger.rules.labels)}
-    seen.stages = sorted(totals.values(), key=lambda total: order.get(total.stage.split("/")[0], len(order)))
-    return seen
+    result.stages = sorted(totals.values(), key=lambda total: order.get(total.stage.split("/")[0], len(order)))
+    return result

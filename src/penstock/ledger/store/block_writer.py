@@ -1,7 +1,7 @@
-"""Blocks as a worker writes them: one record after another in a file of its own, put together after the run.
+"""Write blocks to a block file: each worker appends to a file of its own; the files are merged after the run.
 
-A note is a record that says what it holds, and behind it the columns, as they are in memory, compressed together. To
-write one of a few documents takes a tenth of a millisecond; a file for each would take several times that.
+A block is a record with a header, followed by its columns as they are in memory, compressed together. Writing a block
+of a few documents takes a tenth of a millisecond; a file per block would take several times that.
 """
 
 from __future__ import annotations
@@ -19,42 +19,45 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.kernels.text_buffer import text_buffer
-from penstock.ledger.fragment import NAME_LENGTH, Fragment
+from penstock.ledger.store.fragment import NAME_LENGTH, Fragment
 from penstock.storage.atomic import atomic_write
 from penstock.storage.filesystem import filesystem_of, is_local
 from penstock.storage.records import RecordFile, framed
 
-NOTES = ".notes"
-# In the place of a block's name: what follows are the parameters of rules.
+# The suffix of a block file.
+BLOCK_SUFFIX = ".notes"
+# Takes the place of a block's name in a record that holds the parameters of rules.
 PARAMETERS = b"=" * NAME_LENGTH
-# Behind a name: how many bytes of columns follow the record.
-SIZE = struct.Struct("<Q")
-_WORTH_COMPRESSING = 4096
+# After the name: the size in bytes of the columns that follow the record.
+COLUMNS_SIZE = struct.Struct("<Q")
+# Smaller columns are not compressed.
+_MIN_COMPRESSED_BYTES = 4096
 
 
-class Head(msgspec.Struct, array_like=True):
-    """What is in a note. The columns stand behind it, in the order of these fields."""
+class BlockHeader(msgspec.Struct, array_like=True):
+    """The header of a block. The columns follow it, in the order of these fields."""
 
     block: str
     about: bytes
     count: int
     rules: tuple[str, ...]
-    # How many words of bits it takes to say who was asked, and who failed.
+    # Number of 64-bit words per document for the "asked" flags, and again for the "fails" flags.
     words: int
+    # Rule label and dtype of its scores.
     scores: list[tuple[str, str]]
-    # Whether some are null, and how many bytes of characters.
+    # Whether some ids are null, and the size of all ids in bytes; None without ids.
     ids: tuple[bool, int] | None
     sizes: bool
-    # How many bytes the columns are once decompressed; 0: they are not compressed.
+    # Size of the columns in bytes after decompression; 0 if they are not compressed.
     compressed: int
 
 
 _encode = msgspec.msgpack.Encoder().encode
-decode_head = msgspec.msgpack.Decoder(Head).decode
+decode_header = msgspec.msgpack.Decoder(BlockHeader).decode
 
 
-class Notes:
-    """What one worker has to say."""
+class BlockWriter:
+    """Append the blocks of one worker to a block file."""
 
     def __init__(self, folder: str, storage_options: dict[str, Any] | None = None) -> None:
         self._folder = folder
@@ -63,19 +66,19 @@ class Notes:
         self._described: set[str] = set()
 
     def add(self, fragment: Fragment, parameters: Mapping[str, Mapping[str, Any]]) -> None:
-        """Write down a block, and what its rules were made with if this file does not say so yet."""
+        """Append a block, preceded by the parameters of rules that are new to this file."""
         records: list[tuple[bytes, list[memoryview]]] = []
         new = {label: parameters[label] for label in fragment.rules if label not in self._described}
         if new:
             records.append((PARAMETERS + json.dumps(new).encode(), []))
         columns, raw = _columns(fragment), 0
-        if (whole := sum(column.nbytes for column in columns)) >= _WORTH_COMPRESSING:
+        if (whole := sum(column.nbytes for column in columns)) >= _MIN_COMPRESSED_BYTES:
             columns, raw = [memoryview(lz4().compress(b"".join(columns)))], whole
-        size = SIZE.pack(sum(column.nbytes for column in columns))
-        records.append((fragment.name.encode() + size + _encode(_head(fragment, raw)), columns))
+        size = COLUMNS_SIZE.pack(sum(column.nbytes for column in columns))
+        records.append((fragment.name.encode() + size + _encode(_header(fragment, raw)), columns))
         if self._file is None and not self._open():
-            # Nothing can be appended to an object in a store: each block is one.
-            with atomic_write(f"{self._folder}/{fragment.name}{NOTES}", self._options, durable=False) as stream:
+            # An object store cannot append: each block becomes an object of its own.
+            with atomic_write(f"{self._folder}/{fragment.name}{BLOCK_SUFFIX}", self._options, durable=False) as stream:
                 for body, attached in records:
                     stream.write(b"".join([framed(body), *attached]))
             return
@@ -93,12 +96,12 @@ class Notes:
     def _open(self) -> bool:
         filesystem, folder = filesystem_of(self._folder, self._options)
         if is_local(filesystem):
-            self._file = RecordFile(f"{folder}/{uuid.uuid4().hex}{NOTES}")
+            self._file = RecordFile(f"{folder}/{uuid.uuid4().hex}{BLOCK_SUFFIX}")
         return self._file is not None
 
 
-def _head(fragment: Fragment, compressed: int) -> Head:
-    return Head(
+def _header(fragment: Fragment, compressed: int) -> BlockHeader:
+    return BlockHeader(
         fragment.block,
         json.dumps(fragment.about).encode(),
         len(fragment.rows),
@@ -113,7 +116,7 @@ def _head(fragment: Fragment, compressed: int) -> Head:
 
 @cache
 def lz4() -> pa.Codec:
-    """Return what columns are compressed with."""
+    """Return the codec that compresses columns."""
     return pa.Codec("lz4")
 
 
@@ -122,13 +125,13 @@ def _columns(fragment: Fragment) -> list[memoryview]:
     if (ids := fragment.ids) is not None:
         if ids.null_count:
             arrays.append(np.packbits(ids.is_valid().to_numpy(zero_copy_only=False), bitorder="little"))
-        borders = text_buffer(ids)[1]
-        arrays += [(borders - borders[0]).astype(np.int32), _characters(ids)]
+        offsets = text_buffer(ids)[1]
+        arrays += [(offsets - offsets[0]).astype(np.int32), _characters(ids)]
     if fragment.sizes is not None:
         arrays.append(fragment.sizes)
     return [np.ascontiguousarray(array).data for array in arrays]
 
 
 def _characters(texts: pa.Array) -> npt.NDArray[np.uint8]:
-    data, borders = text_buffer(texts)
-    return data[borders[0] : borders[-1]]
+    data, offsets = text_buffer(texts)
+    return data[offsets[0] : offsets[-1]]

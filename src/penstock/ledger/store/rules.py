@@ -1,4 +1,4 @@
-"""Who decides in a run: every stage with a label of its own, its class and its parameters; written once per run."""
+"""The stages of a run with label, class and parameters; written once per run, as rules.json."""
 
 from __future__ import annotations
 
@@ -13,58 +13,59 @@ from penstock.plan.plan import Plan
 from penstock.storage.atomic import atomic_write
 from penstock.storage.filesystem import open_input
 
+FOLDER_NAME = "ledger"
 FILE_NAME = "rules.json"
-# How to reach a place may hold passwords, and is no part of what was decided.
+# Storage options may hold passwords and have no influence on decisions.
 _SECRET = ("storage_options",)
 _PLAIN = (str, int, float, bool, type(None))
 
 
 @dataclass(frozen=True)
 class StageRule:
-    """One stage as the user wrote it, under the label the ledger knows it by."""
+    """One stage of the pipeline, under the label that identifies it in the ledger."""
 
     label: str
     stage: str
-    # Module and class of what decides: a filter, or the stage itself; and what it was made with.
+    # Module and class of the object that decides (a filter, or the stage itself), and its parameters.
     decider: str
     parameters: dict[str, Any] = field(default_factory=dict)
-    # The filter's verdict is turned around.
+    # Whether the filter's verdict is inverted.
     invert: bool = False
-    # Text of the documents, where the stage looks at one column.
+    # The column that holds the text, if the stage reads one column.
     text_field: str = ""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What a run consists of."""
+    """The stages of a run, by pool and step."""
 
     pipeline: str
-    # For each pool, for each step of its workers, the labels of the stages it stands for.
+    # For each pool and each step of its workers, the labels of the stages in that step.
     steps: tuple[tuple[tuple[str, ...], ...], ...]
     stages: tuple[StageRule, ...]
-    # Columns that may hold a document's id; the first one a batch has counts.
+    # Columns that may hold a document's id; the first one that a batch has is used.
     id_fields: tuple[str, ...]
 
     @property
     def labels(self) -> list[str]:
-        """Return every stage, in order."""
+        """Return the labels of all stages, in order."""
         return [stage.label for stage in self.stages]
 
     def labels_of(self, pool: int) -> list[str]:
-        """Return the stages of one pool, in order."""
+        """Return the labels of the stages of one pool, in order."""
         return [label for step in self.steps[pool] for label in step]
 
     def __getitem__(self, label: str) -> StageRule:
-        """Return one stage."""
+        """Return the stage with a label."""
         return next(stage for stage in self.stages if stage.label == label)
 
     def __contains__(self, label: object) -> bool:
-        """Tell whether there is such a stage."""
+        """Return whether a stage has this label."""
         return any(stage.label == label for stage in self.stages)
 
 
 def rules_of(plan: Plan, id_fields: Sequence[str]) -> Rules:
-    """Give every stage of a plan a label; of several of one name the later ones are numbered."""
+    """Assign a unique label to every stage of a plan: its name, and a number if an earlier stage has the same name."""
     parts = [[step.parts() for step in pool.steps] for pool in plan.pools]
     seen: Counter[str] = Counter()
     stages: list[StageRule] = []
@@ -91,7 +92,7 @@ def _rule(part: ProcessingStage[Any, Any], label: str) -> StageRule:
         label,
         part.name,
         f"{type(decides).__module__}:{type(decides).__qualname__}",
-        # Where a stage reads or writes is no matter of its decisions.
+        # The paths that a stage reads or writes have no influence on its decisions.
         plain_parameters(vars(decides)) if part.writes_to() is None and not part.reads_from() else {},
         invert,
         text_field if isinstance(text_field, str) else "",
@@ -99,7 +100,7 @@ def _rule(part: ProcessingStage[Any, Any], label: str) -> StageRule:
 
 
 def plain_parameters(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those attributes that can be written down, less what is private or secret."""
+    """Return the attributes that can be stored as JSON, without private and secret ones."""
     shown = {key: _plain(value) for key, value in attributes.items() if not key.startswith("_") and key not in _SECRET}
     return {key: value for key, value in shown.items() if value is not ...}
 

@@ -1,4 +1,4 @@
-"""Taking receipts back: what was noted of documents whose file has changed since, so that they are read again."""
+"""Remove the decisions about documents whose source file has changed, before they are read again."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from penstock.ledger.fragment import BLOCK, METADATA, PARQUET, describe, write_table
-from penstock.ledger.keeping import FOLDER_NAME
-from penstock.ledger.noted import find_notes, read_summary, write_notes
-from penstock.ledger.notes import NOTES
+from penstock.ledger.store.block_reader import copy_blocks, find_blocks, read_summary
+from penstock.ledger.store.block_writer import BLOCK_SUFFIX
+from penstock.ledger.store.fragment import BLOCK, METADATA, PARQUET, describe, write_table
+from penstock.ledger.store.rules import FOLDER_NAME
 from penstock.storage.atomic import atomic_write
 from penstock.storage.filesystem import filesystem_of
 
 
 def forget_tasks(run_folder: str, sources: Collection[str], storage_options: dict[str, Any] | None = None) -> None:
-    """Remove from the ledger of a run all that descends from some source tasks; if there is none, do nothing."""
+    """Remove every block that descends from these source tasks; do nothing if the run has no ledger."""
     folder = f"{run_folder}/{FOLDER_NAME}"
     filesystem, name = filesystem_of(folder, storage_options)
     if not sources or not filesystem.exists(name):
         return
-    gone = set(sources)
+    removed = set(sources)
     for path in filesystem.ls(name, detail=False):
         if path.endswith(PARQUET):
             with filesystem.open(path, "rb") as stream:
                 table = pq.read_table(stream)
-            _forget_in_table(f"{folder}/{path.rpartition('/')[2]}", table, gone, storage_options)
-    notes, parameters, files = find_notes(folder, storage_options)
-    kept = [note for note in notes if not _descends(read_summary(note).about["task"], gone)]
-    if len(kept) == len(notes):
+            _forget_in_table(f"{folder}/{path.rpartition('/')[2]}", table, removed, storage_options)
+    records, parameters, files = find_blocks(folder, storage_options)
+    kept = [record for record in records if not _descends(read_summary(record).about["task"], removed)]
+    if len(kept) == len(records):
         return
     if kept:
-        with atomic_write(f"{folder}/{uuid.uuid4().hex}{NOTES}", storage_options) as stream:
-            write_notes(kept, parameters, stream)
+        with atomic_write(f"{folder}/{uuid.uuid4().hex}{BLOCK_SUFFIX}", storage_options) as stream:
+            copy_blocks(kept, parameters, stream)
     for file in files:
         filesystem.rm(f"{name}/{file}")
 
 
-def _forget_in_table(path: str, table: pa.Table, gone: set[str], storage_options: dict[str, Any] | None) -> None:
+def _forget_in_table(path: str, table: pa.Table, removed: set[str], storage_options: dict[str, Any] | None) -> None:
     described = describe(table.schema)
-    kept = {block: about for block, about in described["blocks"].items() if not _descends(about["task"], gone)}
+    kept = {block: about for block, about in described["blocks"].items() if not _descends(about["task"], removed)}
     if len(kept) == len(described["blocks"]):
         return
     if not kept:
@@ -58,7 +58,7 @@ def _forget_in_table(path: str, table: pa.Table, gone: set[str], storage_options
 
 
 def _descends(task_id: str, sources: set[str]) -> bool:
-    """Tell whether a task is one of some sources, or was made of one.
+    """Return whether a task is one of the sources or descends from one.
 
     >>> [_descends(task, {"0_ab"}) for task in ("0_ab", "0_ab_3_1", "0_abc")]
     [True, True, False]

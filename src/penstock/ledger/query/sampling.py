@@ -1,4 +1,4 @@
-"""Documents drawn from a ledger: the same ones every time, spread over the whole run."""
+"""Draw a reproducible sample of documents from a ledger, spread over the whole run."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.errors import InputError, suggestion
-from penstock.ledger.decisions import KEPT, Decisions, Flags, LedgerPosition
-from penstock.ledger.fragment import ID
-from penstock.ledger.reading import Ledger, LedgerPart
+from penstock.ledger.query.decisions import KEPT, Decisions, Flags, LedgerPosition
+from penstock.ledger.query.ledger import Ledger
+from penstock.ledger.store.fragment import ID
+from penstock.ledger.store.ledger_part import LedgerPart
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One document that was drawn."""
+    """One document of a sample."""
 
     place: LedgerPosition
     id: str | None
@@ -28,8 +29,8 @@ class Sample:
     bytes: int
 
 
-class Drawn(NamedTuple):
-    """A document that may be among the first: by distance, then by chance."""
+class Candidate(NamedTuple):
+    """A document that may become part of a sample: ordered by distance, then by a pseudo-random number."""
 
     distance: float
     chance: int
@@ -37,20 +38,23 @@ class Drawn(NamedTuple):
     score: float | None
     files: list[str]
     bytes: int
-    # Where its id is to be found, if it comes to that.
-    piece: LedgerPart
+    # Where its id is stored; it is read only if the document is chosen.
+    part: LedgerPart
     position: int
 
 
 def dropped_sample(ledger: Ledger, rule: str, count: int, near: float | None = None) -> list[Sample]:
-    """Return documents that a stage dropped; with ``near`` those whose score is closest to what it keeps."""
+    """Return documents that a stage dropped.
+
+    With ``near``, return those whose score is at most that far from a score that the stage kept, closest first.
+    """
     labels = ledger.rules.labels
     if rule not in labels:
         dropping = [label for label in labels if label in ledger.rule_labels()] or labels
         raise InputError(f"no stage '{rule}' in this run; it has {', '.join(dropping)}.{suggestion(rule, labels)}")
     number = labels.index(rule)
     bounds = _kept_scores(ledger, rule) if near is not None else None
-    drawn: list[Drawn] = []
+    drawn: list[Candidate] = []
     for decisions in ledger.shards():
         chosen = decisions.dropped == number
         scores = decisions.scores(rule)
@@ -59,23 +63,23 @@ def dropped_sample(ledger: Ledger, rule: str, count: int, near: float | None = N
             distance = np.maximum(np.maximum(bounds[0] - scores, scores - bounds[1]), 0)
             chosen &= distance <= near
         drawn += draw(decisions, chosen, count, distance, scores)
-    return first_drawn(drawn, count)
+    return nearest(drawn, count)
 
 
 def kept_sample(ledger: Ledger, count: int) -> list[Sample]:
-    """Return documents that nobody dropped."""
+    """Return documents that no stage dropped."""
     drawn = [
         one
         for decisions in ledger.shards()
         for one in draw(decisions, (decisions.dropped == KEPT) & ~decisions.remade(), count)
     ]
-    return first_drawn(drawn, count)
+    return nearest(drawn, count)
 
 
-def first_drawn(drawn: Sequence[Drawn], count: int) -> list[Sample]:
-    """Return those that come first of what was drawn in several places."""
+def nearest(drawn: Sequence[Candidate], count: int) -> list[Sample]:
+    """Return the first ``count`` candidates of several shards, by distance, then by pseudo-random number."""
     chosen = heapq.nsmallest(count, drawn, key=lambda one: (one.distance, one.chance))
-    ids = [one.piece.read([ID])[ID][one.position].as_py() for one in chosen]
+    ids = [one.part.read([ID])[ID][one.position].as_py() for one in chosen]
     return [Sample(one.place, name, one.score, one.files, one.bytes) for one, name in zip(chosen, ids, strict=True)]
 
 
@@ -85,8 +89,8 @@ def draw(
     count: int,
     distance: npt.NDArray[np.float64] | None = None,
     scores: npt.NDArray[np.float64] | None = None,
-) -> list[Drawn]:
-    """Return the chosen documents that come first by distance, then by chance."""
+) -> list[Candidate]:
+    """Return the first ``count`` of the chosen documents, by distance, then by pseudo-random number."""
     candidates = np.flatnonzero(chosen)
     if not len(candidates):
         return []
@@ -98,13 +102,15 @@ def draw(
         about = decisions.about[decisions.block[at]]
         score = float(scores[at]) if scores is not None and not np.isnan(scores[at]) else None
         place = LedgerPosition(decisions.blocks[decisions.block[at]], int(decisions.row[at]))
-        piece, position = decisions.locate(at)
-        drawn.append(Drawn(gap, key, place, score, about.get("files", []), int(decisions.sizes[at]), piece, position))
+        part, position = decisions.locate(at)
+        drawn.append(
+            Candidate(gap, key, place, score, about.get("files", []), int(decisions.sizes[at]), part, position)
+        )
     return drawn
 
 
 def _chance(decisions: Decisions, candidates: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-    """Return a number for each document that looks random, and follows from its block and row."""
+    """Return a pseudo-random number for each document, derived from its block and row."""
     seeds = [int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest()) for name in decisions.blocks]
     mixed = np.array(seeds, np.uint64)[decisions.block[candidates]] + decisions.row[candidates].astype(np.uint64)
     # The finalizer of splitmix64.
@@ -114,7 +120,7 @@ def _chance(decisions: Decisions, candidates: npt.NDArray[np.int64]) -> npt.NDAr
 
 
 def _kept_scores(ledger: Ledger, rule: str) -> tuple[float, float]:
-    """Return the lowest and the highest score that a rule kept."""
+    """Return the lowest and the highest score among the documents that pass a rule."""
     low, high = np.inf, -np.inf
     for decisions in ledger.shards():
         if rule in decisions.asked:

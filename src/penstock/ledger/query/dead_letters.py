@@ -1,4 +1,4 @@
-"""What a run had to set aside, looked up for one document or one line of a file."""
+"""Look up the dead letters of a run by document or by line of a file."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Iterator
 from typing import Any
 
 from penstock.errors import InputError
-from penstock.ledger.receipts import Receipt
+from penstock.ledger.query.receipts import Receipt
 from penstock.storage.filesystem import open_input
 
 
 def dead_letters(run_folder: str) -> Iterator[dict[str, Any]]:
-    """Yield the records that were set aside."""
+    """Yield the dead letters of a run."""
     try:
         with open_input(f"{run_folder}/dead_letters.jsonl") as stream:
             yield from map(json.loads, stream)
     except InputError:
-        return  # nothing was
+        return  # the run has no dead letters
 
 
-def letters_at(run_folder: str, wanted: str) -> list[dict[str, Any]]:
-    """Return what was set aside at ``file:line``; the file may be named by the end of its path."""
+def dead_letters_at(run_folder: str, wanted: str) -> list[dict[str, Any]]:
+    """Return the dead letters at ``file:line``; the file may be named by the end of its path."""
     file, _, number = wanted.rpartition(":")
     if not file or not number.isdecimal():
         return []
@@ -35,7 +35,7 @@ def letters_at(run_folder: str, wanted: str) -> list[dict[str, Any]]:
 
 
 def failure_of(run_folder: str, receipt: Receipt) -> dict[str, Any] | None:
-    """Return the failure a receipt speaks of, if it can be told from others of the same task."""
+    """Return the dead letter of a failed document, or None if it cannot be told from others of the same task."""
     stage = next((line.stage for line in receipt.lines if line.verdict == "failed"), None)
     if stage is None:
         return None

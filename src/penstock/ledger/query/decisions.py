@@ -1,4 +1,4 @@
-"""Decisions in memory: documents as rows, put together from what each pool of workers wrote about them."""
+"""Decisions in memory: one row per document, merged from what each pool of workers recorded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.ledger.fragment import (
+from penstock.ledger.store.fragment import (
     ASKED,
     BLOCK,
     BYTES,
@@ -25,14 +25,14 @@ from penstock.ledger.fragment import (
 )
 
 if TYPE_CHECKING:
-    from penstock.ledger.reading import LedgerPart
+    from penstock.ledger.store.ledger_part import LedgerPart
 
 Flags = npt.NDArray[np.bool_]
 KEPT = -1
 
 
 class LedgerPosition(NamedTuple):
-    """Where a document stands in a ledger."""
+    """The position of a document in a ledger."""
 
     block: str
     row: int
@@ -40,45 +40,45 @@ class LedgerPosition(NamedTuple):
 
 @dataclass
 class Decisions:
-    """What was decided of some documents."""
+    """The decisions about some documents, as columns."""
 
-    # Every rule that spoke, and for each document whether it was asked and whether it failed it.
+    # Every rule with verdicts; for each document, whether the rule was asked and whether the document fails it.
     rules: list[str]
     asked: dict[str, Flags]
     fails: dict[str, Flags]
-    # Every stage in order; for each document the number of the one that dropped it, or KEPT.
+    # Every stage in order; for each document the number of the stage that dropped it, or KEPT.
     labels: list[str]
     dropped: npt.NDArray[np.int16]
-    # The blocks, and for each document which one it is in and its row there.
+    # The blocks; for each document the number of its block and its row in the block.
     blocks: list[str]
     about: list[dict[str, Any]]
     block: npt.NDArray[np.int32]
     row: npt.NDArray[np.int64]
-    # Bytes of text; 0 where nobody looked.
+    # Size of the text in bytes; 0 if it was not measured.
     sizes: npt.NDArray[np.int64]
-    # Where the documents of each piece stand here.
+    # Each part of the ledger with the positions of its documents here.
     places: list[tuple[LedgerPart, npt.NDArray[np.int64]]]
 
     def __len__(self) -> int:
-        """How many documents."""
+        """Return the number of documents."""
         return len(self.row)
 
     def scores(self, label: str) -> npt.NDArray[np.float64]:
-        """Return what a rule gave each document; not a number where it gave none."""
+        """Return the score of each document under a rule; NaN where it has no score."""
         found = np.full(len(self), np.nan)
-        for piece, places in self.places:
-            if SCORE + label in piece.names:
-                stored = piece.read([SCORE + label])[SCORE + label]
+        for part, places in self.places:
+            if SCORE + label in part.names:
+                stored = part.read([SCORE + label])[SCORE + label]
                 values = restored_scores(stored.to_numpy())
                 known = stored.is_valid().to_numpy()
                 found[places[known]] = values[known]
         return found
 
     def ids(self) -> pa.Array:
-        """Return the id of each document, null where it has none."""
+        """Return the id of each document; null where it has none."""
         found = np.full(len(self), None, object)
-        for piece, places in self.places:
-            ids = piece.read([ID])[ID]
+        for part, places in self.places:
+            ids = part.read([ID])[ID]
             if ids.null_count == 0 and len(self.places) == 1:
                 return ids.combine_chunks()
             known = ids.is_valid().to_numpy()
@@ -86,45 +86,45 @@ class Decisions:
         return pa.array(found, pa.string())
 
     def locate(self, document: int) -> tuple[LedgerPart, int]:
-        """Return the piece that speaks of a document first, and where in it."""
-        for piece, places in self.places:
+        """Return the first part that holds a document, and its position in that part."""
+        for part, places in self.places:
             [found] = np.nonzero(places == document)
             if len(found):
-                return piece, int(found[0])
+                return part, int(found[0])
         raise IndexError(f"document {document} of {len(self)}")
 
     def remade(self) -> Flags:
-        """Tell of which documents a stage made new ones: those go on under other names."""
+        """Return which documents a stage turned into new ones, which continue in other blocks."""
         by_block = np.array(["remade_by" in about for about in self.about], bool)
         return by_block[self.block] & (self.dropped == KEPT) if len(self) else np.zeros(0, bool)
 
 
-def assemble(pieces: Sequence[LedgerPart], labels: Sequence[str]) -> Decisions:
-    """Put together what pieces say, a later pool's word about a document beside an earlier one's."""
-    tables = [piece.read_facts() for piece in pieces]
+def assemble(parts: Sequence[LedgerPart], labels: Sequence[str]) -> Decisions:
+    """Merge parts of a ledger, so that each document has the decisions of all pools."""
+    tables = [part.read_facts() for part in parts]
     blocks: dict[str, int] = {}
     about: list[dict[str, Any]] = []
     starts: list[int] = []
     rows: list[npt.NDArray[np.int64]] = []
     places: list[npt.NDArray[np.int64]] = []
     total = 0
-    for piece, table in zip(pieces, tables, strict=True):
+    for part, table in zip(parts, tables, strict=True):
         here = []
         of_table = table[ROW].to_numpy()
         for name, start, stop in _runs(table[BLOCK]):
             if name not in blocks:
                 blocks[name] = len(blocks)
-                about.append(dict(piece.blocks[name]))
+                about.append(dict(part.blocks[name]))
                 starts.append(total)
                 rows.append(of_table[start:stop])
                 total += stop - start
             else:
-                about[blocks[name]].update(piece.blocks[name])
+                about[blocks[name]].update(part.blocks[name])
             number = blocks[name]
             here.append(starts[number] + _find(rows[number], of_table[start:stop]))
         places.append(np.concatenate(here) if here else np.empty(0, np.int64))
     lengths = np.array([len(part) for part in rows], np.int64)
-    rules = list(dict.fromkeys(label for piece in pieces for label in piece.rules))
+    rules = list(dict.fromkeys(label for part in parts for label in part.rules))
     made = Decisions(
         rules=rules,
         asked={label: np.zeros(total, bool) for label in rules},
@@ -136,15 +136,15 @@ def assemble(pieces: Sequence[LedgerPart], labels: Sequence[str]) -> Decisions:
         block=np.repeat(np.arange(len(rows), dtype=np.int32), lengths),
         row=np.concatenate(rows) if rows else np.empty(0, np.int64),
         sizes=np.zeros(total, np.int64),
-        places=list(zip(pieces, places, strict=True)),
+        places=list(zip(parts, places, strict=True)),
     )
-    for piece, table, where in zip(pieces, tables, places, strict=True):
-        _fill(made, piece, table, where)
+    for part, table, where in zip(parts, tables, places, strict=True):
+        _fill(made, part, table, where)
     return made
 
 
-def _fill(made: Decisions, piece: LedgerPart, table: pa.Table, where: npt.NDArray[np.int64]) -> None:
-    for number, label in enumerate(piece.rules):
+def _fill(made: Decisions, part: LedgerPart, table: pa.Table, where: npt.NDArray[np.int64]) -> None:
+    for number, label in enumerate(part.rules):
         word, bit = divmod(number, RULES_PER_WORD)
         for name, flags in ((ASKED, made.asked[label]), (FAILED, made.fails[label])):
             flags[where] |= (table[f"{name}{word}"].to_numpy() >> bit) & 1 == 1

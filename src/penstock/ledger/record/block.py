@@ -1,4 +1,4 @@
-"""The documents of one batch as it came from its reader, and what has been said of each of them."""
+"""The documents of one batch as its reader returned it, with the verdicts on each of them."""
 
 from __future__ import annotations
 
@@ -13,43 +13,44 @@ import pyarrow.compute as pc
 
 from penstock.core.documents import DocumentBatch
 from penstock.core.verdicts import Verdicts
-from penstock.ledger.document_rows import Rows, id_column, rows_of
-from penstock.ledger.fragment import Fragment, RuleColumn, pack
-from penstock.ledger.rules import plain_parameters
+from penstock.ledger.record.document_rows import Rows, id_column, rows_of
+from penstock.ledger.store.fragment import Fragment, RuleColumn, pack
+from penstock.ledger.store.rules import plain_parameters
 
 _ALIVE = -1
 
 
 @dataclass
 class Block:
-    """Documents that are known by their row; a verdict finds its document by it."""
+    """Documents identified by row number, with the verdict and score of every rule."""
 
     id: str
-    # Where they come from and where they went, as plain data.
+    # Origin and destination of the documents, as plain data.
     about: dict[str, Any]
     rows: Rows
-    # What the rules were made with: the same for all blocks, so they share it.
+    # Parameters by rule label, shared by all blocks.
     parameters: dict[str, dict[str, Any]] = field(default_factory=dict)
-    # For each document the number of the label that dropped it, and whether it has left the chain of this worker.
+    # For each document the number of the label that dropped it, and whether it has passed all steps of this worker.
     dropped: npt.NDArray[np.int16] = field(init=False)
     left: npt.NDArray[np.bool_] = field(init=False)
     rules: dict[str, RuleColumn] = field(default_factory=dict)
     ids: pa.Array | None = None
     sizes: npt.NDArray[np.int64] | None = None
-    # Whether sizes, and whether ids, need no more be taken: an earlier pool has them.
+    # Whether sizes, and whether ids, are already recorded, here or by an earlier pool.
     measured: bool = False
     identified: bool = False
-    # Whether no earlier pool has written of it.
+    # Whether no earlier pool has recorded this block.
     is_new: bool = True
-    _asked: npt.NDArray[np.bool_] | None = None
+    # Shared by all rules that were asked about every document.
+    _all_asked: npt.NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
-        """Begin with every document on its way."""
+        """Start with every document in flight."""
         self.dropped = np.full(len(self.rows), _ALIVE, np.int16)
         self.left = np.zeros(len(self.rows), bool)
 
     def extend(self, rows: Rows) -> None:
-        """Take in documents of the same block that come in another task."""
+        """Add documents of the same block that arrive in another task."""
         new = np.setdiff1d(rows, self.rows)
         count = len(new)
         if not count:
@@ -64,16 +65,16 @@ class Block:
 
     @property
     def is_complete(self) -> bool:
-        """Whether no document is on its way any more."""
+        """Return whether every document was dropped or has passed all steps of this worker."""
         return bool((self.left | (self.dropped != _ALIVE)).all())
 
     @property
     def alive(self) -> int:
-        """How many documents nobody has dropped."""
+        """Return the number of documents that have not been dropped."""
         return int((self.dropped == _ALIVE).sum())
 
     def positions(self, rows: Rows) -> Rows:
-        """Return where in this block some rows are."""
+        """Return the positions of these rows in the block."""
         if len(self.rows) and self.rows[-1] - self.rows[0] + 1 == len(self.rows):
             offset: np.int64 = self.rows[0]
             return rows - offset
@@ -81,15 +82,15 @@ class Block:
         found: Rows = order[np.searchsorted(self.rows, rows, sorter=order)]
         return found
 
-    def note(self, label: str, verdicts: Verdicts) -> None:
-        """Note what a rule said."""
+    def add_verdicts(self, label: str, verdicts: Verdicts) -> None:
+        """Record the verdicts of a rule."""
         count = len(self.rows)
         column = self.rules.get(label)
         if label not in self.parameters:
             self.parameters[label] = plain_parameters(verdicts.parameters)
         if column is None and (verdicts.rows is self.rows or np.array_equal(verdicts.rows, self.rows)):
-            # All of them at once, which is what a scan over a whole batch says.
-            self.rules[label] = RuleColumn(self._everyone(), verdicts.kept.copy(), verdicts.scores)
+            # Common case: one scan over the whole batch.
+            self.rules[label] = RuleColumn(self._asked_all(), verdicts.kept.copy(), verdicts.scores)
             return
         if column is None:
             column = self.rules[label] = RuleColumn(np.zeros(count, bool), np.ones(count, bool))
@@ -101,39 +102,42 @@ class Block:
                 column.scores = np.full(count, np.nan)
             column.scores[where] = verdicts.scores
 
-    def _everyone(self) -> npt.NDArray[np.bool_]:
-        """Return that all were asked: one array for all rules of which it is true, for none is ever unasked."""
-        if self._asked is None or len(self._asked) < len(self.rows):
-            self._asked = np.ones(len(self.rows), bool)
-        return self._asked
+    def _asked_all(self) -> npt.NDArray[np.bool_]:
+        """Return an array of True for every document. It is shared, since a rule never becomes unasked."""
+        if self._all_asked is None or len(self._all_asked) < len(self.rows):
+            self._all_asked = np.ones(len(self.rows), bool)
+        return self._all_asked
 
     def drop(self, rows: Rows, survivors: Sequence[Rows], labels: Sequence[tuple[int, str]]) -> None:
-        """Note that all but the survivors are gone: by the first of these rules that failed them, or else the first."""
-        gone = np.zeros(len(self.rows), bool)
-        gone[self.positions(rows)] = True
+        """Mark every document that is not a survivor as dropped by the first rule that failed it.
+
+        If no rule failed a document, the first label counts as the one that dropped it.
+        """
+        dropped_here = np.zeros(len(self.rows), bool)
+        dropped_here[self.positions(rows)] = True
         for rest in survivors:
-            gone[self.positions(rest)] = False
-        gone &= self.dropped == _ALIVE
+            dropped_here[self.positions(rest)] = False
+        dropped_here &= self.dropped == _ALIVE
         for number, label in labels:
             if label in self.rules:
                 kept = self.rules[label].kept
-                self.dropped[gone > kept] = number
-                gone &= kept
-        self.dropped[gone] = labels[0][0]  # it gave no reasons
+                self.dropped[dropped_here > kept] = number
+                dropped_here &= kept
+        self.dropped[dropped_here] = labels[0][0]  # dropped without a verdict
 
     def leave(self, rows: Rows) -> None:
-        """Note that some documents have gone through all that this worker does."""
+        """Mark documents that have passed all steps of this worker."""
         self.left[self.positions(rows)] = True
 
     def measure(self, batch: DocumentBatch, id_fields: Sequence[str], text_field: str) -> None:
-        """Take ids and sizes, once."""
+        """Record ids and text sizes, once per block."""
         if not self.measured and batch.num_items == len(self.rows):
             self.measured = True
             self.take_ids(batch, id_fields)
             self.sizes = _sizes(batch, text_field)
 
     def take_ids(self, batch: DocumentBatch, id_fields: Sequence[str]) -> None:
-        """Take the ids of documents that had none so far, if this batch has some."""
+        """Record the ids of the documents if the block has none yet and this batch has an id column."""
         name = id_column(batch, id_fields) if self.ids is None and not self.identified else None
         if name is None or not batch.num_items:
             return
@@ -148,14 +152,14 @@ class Block:
         self.ids = ids.take(pa.array(where, mask=where < 0))
 
     @property
-    def says_nothing(self) -> bool:
-        """Whether all of it is known from an earlier pool."""
+    def is_redundant(self) -> bool:
+        """Return whether the block holds nothing that an earlier pool has not recorded."""
         return not (self.is_new or self.rules or self.ids is not None or self.about.keys() - {"task", "pool"}) and bool(
             (self.dropped == _ALIVE).all()
         )
 
     def to_fragment(self) -> Fragment:
-        """Return all of it in the form in which it is written."""
+        """Return the block in the form in which it is stored."""
         asked, fails, scores = pack(self.rules, len(self.rows))
         return Fragment(
             self.id, self.about, self.rows, self.dropped, tuple(self.rules), asked, fails, scores, self.ids, self.sizes

@@ -1,4 +1,4 @@
-"""Small blocks, written one after another and put together later."""
+"""Block files: what workers write is read back sorted, grouped and complete."""
 
 from __future__ import annotations
 
@@ -11,10 +11,21 @@ from ledger_runs import fates, filters, run, write_documents
 
 from penstock import DocumentBatch, Resources
 from penstock.core.stage import ProcessingStage
-from penstock.ledger.fragment import ASKED, BYTES, DROPPED_BY, FAILED, ID, SCORE, Fragment, RuleColumn, pack, to_table
-from penstock.ledger.noted import alike, find_notes, read_note
-from penstock.ledger.notes import Notes
-from penstock.ledger.reading import find_ledger
+from penstock.ledger.query.ledger import find_ledger
+from penstock.ledger.store.block_reader import find_blocks, group_by_rules, read_block
+from penstock.ledger.store.block_writer import BlockWriter
+from penstock.ledger.store.fragment import (
+    ASKED,
+    BYTES,
+    DROPPED_BY,
+    FAILED,
+    ID,
+    SCORE,
+    Fragment,
+    RuleColumn,
+    pack,
+    to_table,
+)
 
 
 def fragment(block: str, words: list[float], *, pool: int = 0) -> Fragment:
@@ -25,20 +36,20 @@ def fragment(block: str, words: list[float], *, pool: int = 0) -> Fragment:
     return Fragment(block, about, np.arange(len(words)), dropped, tuple(rules), *pack(rules, len(words)))
 
 
-@pytest.mark.parametrize("where", ["", "memory://notes"])
-def test_what_is_noted_is_read_in_the_order_of_names(tmp_path: Path, where: str) -> None:
+@pytest.mark.parametrize("where", ["", "memory://blocks"])
+def test_blocks_are_read_sorted_by_name_and_repeated_blocks_once(tmp_path: Path, where: str) -> None:
     folder = f"{where or tmp_path}/{tmp_path.name}"
     given = [fragment(f"b{i}", [i, 3.5]) for i in range(5)]
     given[0].ids, given[1].sizes = pa.array(["x", None]), np.array([7, 8])
-    for part in (given[:2], given[2:], given[3:]):  # the last ones twice: the same work done again
-        notes = Notes(folder)
+    for part in (given[:2], given[2:], given[3:]):  # the last blocks twice, as if their work was repeated
+        writer = BlockWriter(folder)
         for one in part:
-            notes.add(one, {"words": {"least": 2}})
-        notes.close()
-    found, parameters, _ = find_notes(folder)
-    assert [note.name for note in found] == sorted(one.name for one in given)
+            writer.add(one, {"words": {"least": 2}})
+        writer.close()
+    found, parameters, _ = find_blocks(folder)
+    assert [record.name for record in found] == sorted(one.name for one in given)
     assert parameters == {"words": {"least": 2}}
-    [together] = alike(map(read_note, found))
+    [together] = group_by_rules(map(read_block, found))
     order = [one.block for one in together]
     table = to_table(together, ["words"], parameters).to_pydict()
     documents = {(table["block"][i], table["row"][i]): i for i in range(10)}
@@ -51,52 +62,52 @@ def test_what_is_noted_is_read_in_the_order_of_names(tmp_path: Path, where: str)
     assert table[BYTES][documents["b2", 1]] is None
 
 
-def test_a_note_that_was_cut_off_is_not_there_and_the_others_are(tmp_path: Path) -> None:
-    notes = Notes(str(tmp_path))
+def test_a_truncated_block_is_skipped_and_the_others_are_read(tmp_path: Path) -> None:
+    writer = BlockWriter(str(tmp_path))
     for number in range(3):
-        notes.add(fragment(f"b{number}", [1, 2, 3]), {"words": {}})
-    notes.close()
+        writer.add(fragment(f"b{number}", [1, 2, 3]), {"words": {}})
+    writer.close()
     [file] = tmp_path.iterdir()
     file.write_bytes(file.read_bytes()[:-5])
-    assert sorted(one.block for one in map(read_note, find_notes(str(tmp_path))[0])) == ["b0", "b1"]
+    assert sorted(one.block for one in map(read_block, find_blocks(str(tmp_path))[0])) == ["b0", "b1"]
 
 
-def test_pools_are_kept_apart() -> None:
+def test_blocks_of_different_pools_are_grouped_separately() -> None:
     parts = [fragment("a", [1]), fragment("b", [1], pool=1), fragment("c", [1])]
-    assert [[one.block for one in part] for part in alike(parts)] == [["a", "c"], ["b"]]
+    assert [[one.block for one in part] for part in group_by_rules(parts)] == [["a", "c"], ["b"]]
 
 
-class HandOn(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Has no opinion."""
+class PassOn(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Passes every document on unchanged."""
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
         return task
 
 
-def test_a_pool_that_decides_nothing_writes_nothing(tmp_path: Path) -> None:
-    apart = HandOn().with_(name="hand_on", resources=Resources(cpus=2))
+def test_a_pool_without_decisions_writes_no_blocks(tmp_path: Path) -> None:
+    apart = PassOn().with_(name="pass_on", resources=Resources(cpus=2))
     ledger = run(tmp_path, [*filters(), apart], inline=False, cpus=2)
-    assert {piece.pool for piece in ledger.pieces} == {1, 3}  # the reader and hand_on are pools 0 and 2
+    assert {part.pool for part in ledger.parts} == {1, 3}  # the reader and pass_on are pools 0 and 2
     assert set(fates(ledger).values()) == {"kept", "word_count", "repeated_lines"}
 
 
-class GiveIds(HandOn):
-    """Hands every document on, with a name it did not have."""
+class AddIds(PassOn):
+    """Passes every document on with a new id."""
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
         return task.with_columns({"doc_id": pa.array([f"new-{row}" for row in range(task.num_items)])})
 
 
-def test_ids_that_a_later_pool_gives_are_known(tmp_path: Path) -> None:
+def test_ids_added_by_a_later_pool_are_in_the_ledger(tmp_path: Path) -> None:
     (tmp_path / "crawl").mkdir()
     (tmp_path / "crawl" / "a.jsonl").write_text('{"text": "one two three"}\n{"text": "one"}\n')
-    apart = GiveIds().with_(name="give_ids", resources=Resources(cpus=2))
+    apart = AddIds().with_(name="add_ids", resources=Resources(cpus=2))
     ledger = run(tmp_path, [apart, *filters()], inline=False, cpus=2)
     assert fates(ledger) == {"new-0": "kept", "new-1": "word_count"}
 
 
-def test_the_ledger_of_a_run_that_was_stopped_can_be_read(tmp_path: Path) -> None:
-    class Stop(HandOn):
+def test_the_ledger_of_an_interrupted_run_can_be_read(tmp_path: Path) -> None:
+    class Stop(PassOn):
         name = "stop"
 
         def process(self, task: DocumentBatch) -> DocumentBatch:

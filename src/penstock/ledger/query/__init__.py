@@ -1,0 +1,1 @@
+"""Query the ledger of a finished run: receipts, what-if, overview, samples and export."""
