@@ -64,7 +64,7 @@ def test_an_existing_output_is_refused_then_replaced_when_asked(tmp_path: Path) 
     assert penstock(tmp_path, "curate", "crawl", "clean").returncode == 0
     refused = penstock(tmp_path, "curate", "crawl", "clean")
     assert refused.returncode == 2
-    assert "there are 1 files in it already" in refused.stderr
+    assert "already contains 1 file," in refused.stderr
     replaced = penstock(tmp_path, "curate", "crawl", "clean", "--overwrite", "stages.1.filter_obj.min_words=1")
     assert replaced.returncode == 0, replaced.stderr
     assert len(read_output(tmp_path / "clean")) == 6

@@ -36,7 +36,7 @@ def test_curate_takes_paths_as_they_are_typed(tmp_path: Path, source: str, targe
     (tmp_path / source / "a.jsonl").write_text('{"id": "1", "text": "too short"}\n')
     done = penstock(tmp_path, "curate", source, target, "--recipe", "gopher")
     assert done.returncode == 0, done.stderr
-    assert "Read 1 documents" in done.stderr
+    assert "Read 1 document," in done.stderr
     assert (tmp_path / target / "_penstock/summary.json").exists()
 
 
@@ -55,7 +55,7 @@ def test_preview_and_dedup_take_paths_as_they_are_typed(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     done = penstock(tmp_path, "dedup", "exact", "2024", "2024-10-01")
     assert done.returncode == 0, done.stderr
-    assert "Of 2 documents 1 are duplicates" in done.stdout
+    assert "Found 1 duplicate in 2 documents" in done.stdout
 
 
 @pytest.mark.parametrize("value", ["2024-10-01", "null"])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.core.counters import StageCounters
 from penstock.core.printable import printable
-from penstock.core.sizes import human_bytes
+from penstock.core.sizes import human_bytes, plural
 from penstock.monitor.console import stderr_console
 from penstock.storage.listing import NOT_READ, describe
 
@@ -103,20 +103,22 @@ class RunSummary:
         dropped = {c.stage: c.dropped for c in self.counters if c.dropped and c.noun_in == "documents"}
         grew = any(c.noun_in == c.noun_out == "documents" and c.items_out > c.items_in for c in self.counters)
         if self.stopped is not None:
-            lines.append(f"The run was stopped before it was done; {read or 0:,} documents had been read.")
+            lines.append(f"The run was stopped before it was done; {plural(read or 0, 'document')} had been read.")
         elif read is not None and not grew:  # where stages make documents, "kept" would mean nothing
             by = "; ".join(f"{count:,} by {stage}" for stage, count in sorted(dropped.items(), key=lambda e: -e[1]))
             failed = sum(c.failed for c in self.counters if c.noun_in == "documents")
             kept = read - sum(dropped.values()) - failed
             share = f" ({kept / read:.1%})" if read else ""
-            lines.append(f"Read {read:,} documents, kept {kept:,}{share}, dropped {sum(dropped.values()):,}"
+            lines.append(f"Read {plural(read, 'document')}, kept {kept:,}{share}, dropped {sum(dropped.values()):,}"
                          + (f": {by}" if by else "") + (f", failed {failed:,}." if failed else "."))  # fmt: skip
         if self.resumed:
             lines.append(f"Went on where an earlier run stopped: {self.resumed:,} source tasks were complete already.")
         if not_read := self._not_read():
             lines.append(describe(not_read))
         if self.num_dead_letters:
-            lines.append(f"Set aside {self.num_dead_letters:,} records, with the reason for each: {self.dead_letters}")
+            lines.append(
+                f"Set aside {plural(self.num_dead_letters, 'record')}, with the reason for each: {self.dead_letters}"
+            )
         if self.failed:
             lines.append(f"{_items(self.failed, 'items')} failed in every attempt.")
         if self.pools is not None and (sentence := self._how_it_ran()):
