@@ -36,7 +36,7 @@ def kept(folder: Path) -> list[str]:
     return sorted(str(json.loads(line)["id"]) for line in lines)
 
 
-def test_fuzzy_shows_its_arithmetic_first_and_its_result_in_words(tmp_path: Path) -> None:
+def test_fuzzy_prints_its_estimate_first_and_a_summary_at_the_end(tmp_path: Path) -> None:
     write_crawl(tmp_path)
     done = penstock(tmp_path, "dedup", "fuzzy", "crawl", "unique", "--threshold", "0.9", "--memory-budget", "1GB")
     assert done.returncode == 0, done.stderr
@@ -49,7 +49,7 @@ def test_fuzzy_shows_its_arithmetic_first_and_its_result_in_words(tmp_path: Path
     assert row["similarity"] > 0.9
 
 
-def test_a_folder_of_two_formats_is_refused_and_a_description_beside_the_data_left_alone(tmp_path: Path) -> None:
+def test_a_folder_with_two_formats_is_refused_and_metadata_files_are_skipped(tmp_path: Path) -> None:
     write_crawl(tmp_path)
     pq.write_table(pa.Table.from_pylist(documents()), tmp_path / "crawl/b.parquet")
     refused = penstock(tmp_path, "dedup", "exact", "crawl", "unique")
@@ -65,7 +65,7 @@ def test_a_folder_of_two_formats_is_refused_and_a_description_beside_the_data_le
     assert len(list((tmp_path / "other/deduplicated").glob("*.parquet"))) == 1
 
 
-def test_a_file_may_have_a_name_that_is_no_text_or_looks_like_a_pattern(tmp_path: Path) -> None:
+def test_file_names_may_be_invalid_utf8_or_look_like_patterns(tmp_path: Path) -> None:
     write_crawl(tmp_path)
     lines = (tmp_path / "crawl/a.jsonl").read_text()
     (tmp_path / "crawl/a.jsonl").rename(tmp_path / "crawl/a[1]#.jsonl")
@@ -96,7 +96,7 @@ def test_ids_only_removes_nothing(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "found/ExactDuplicateIds").num_rows == 1
 
 
-def test_a_recipe_may_be_a_workflow(tmp_path: Path) -> None:
+def test_a_recipe_can_run_a_workflow(tmp_path: Path) -> None:
     write_crawl(tmp_path)
     done = penstock(tmp_path, "run", "fuzzy-dedup", "input_path=crawl", "output_path=unique")
     assert done.returncode == 0, done.stderr
@@ -126,7 +126,7 @@ def test_bad_input_is_one_paragraph_without_a_traceback(
     assert done.returncode == code
 
 
-def test_lines_and_addresses(tmp_path: Path) -> None:
+def test_line_and_url_deduplication(tmp_path: Path) -> None:
     (tmp_path / "crawl").mkdir()
     rows = [{"id": str(n), "url": f"https://example.org/{n // 2}", "text": f"{SENTENCE}\n{n}"} for n in range(8)]
     (tmp_path / "crawl/a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -140,7 +140,7 @@ def test_lines_and_addresses(tmp_path: Path) -> None:
     assert "Table of what was cut and why: clean/CutLines" in done.stdout
 
 
-def test_a_second_crawl_is_compared_with_the_first_by_its_index(tmp_path: Path) -> None:
+def test_a_second_crawl_is_compared_with_the_index_of_the_first(tmp_path: Path) -> None:
     write_crawl(tmp_path)
     first = penstock(tmp_path, "dedup", "fuzzy", "crawl", "one", "--index", "index")
     assert first.returncode == 0, first.stderr

@@ -1,4 +1,4 @@
-"""``penstock doctor --clean``: removes what killed runs left, and nothing else."""
+"""``penstock doctor --clean`` removes the leftovers of killed runs, and nothing else."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_the_spill_folder_of_a_leftover_is_found_wherever_it_is(tmp_path: Path) 
     assert {leftover.path for leftover in find_leftovers([tmp_path / "memory"])} == {memory}
 
 
-def test_folders_of_another_machine_or_user_are_left_alone(tmp_path: Path) -> None:
+def test_folders_of_another_machine_or_user_are_not_removed(tmp_path: Path) -> None:
     [dead] = leave(tmp_path, "")
     _, pid, start, machine, boot, random = dead.name.split("-")
     other = tmp_path / f"penstock-{pid}-{start}-{'0' * 8}-{boot}-{random}"
@@ -88,7 +88,7 @@ def test_folders_of_another_machine_or_user_are_left_alone(tmp_path: Path) -> No
     assert find_leftovers([tmp_path]) == []
 
 
-def test_a_process_number_that_is_used_again_does_not_keep_a_leftover_alive(tmp_path: Path) -> None:
+def test_a_leftover_is_found_even_if_its_process_id_is_reused(tmp_path: Path) -> None:
     name = owned_name()
     _, pid, start, *rest = name.split("-")
     reused = tmp_path / "-".join(["penstock", pid, str(int(start) + 1), *rest])

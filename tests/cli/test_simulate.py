@@ -38,7 +38,7 @@ def run(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_an_earlier_run_is_carried_over_to_another_cluster(run: Path) -> None:
+def test_an_earlier_run_is_simulated_on_another_cluster(run: Path) -> None:
     done = simulate(
         run, "run.json", "--cluster", CLUSTER, "--items", "100000", "--price", "gpu=2.5", "--price", "cpu=0.01"
     )
@@ -63,7 +63,7 @@ def test_a_thousand_nodes_and_a_hundred_million_items(run: Path) -> None:
     assert re.search(r"embed\s+90,000,000\s+0.4\s+8,000", done.stdout)
 
 
-def test_a_recipe_is_told_how_long_its_pools_take(tmp_path: Path) -> None:
+def test_a_recipe_needs_the_time_per_task_of_its_pools(tmp_path: Path) -> None:
     (tmp_path / "crawl").mkdir()
     (tmp_path / "crawl/a.jsonl").write_text('{"text": "x"}\n')
     arguments = [

@@ -1,7 +1,7 @@
-"""Scripts that users of ``nemo_curator`` are shown, each run as it stands, with what it refers to put around it.
+"""Run example scripts for ``nemo_curator`` unchanged; each test supplies the names and files that its script uses.
 
-A script that needs a capability we do not have yet is a strict expected failure that names it: when the capability
-lands, the test fails until the mark is taken off.
+A script that needs a capability that Penstock does not have yet is marked as a strict expected failure that names it.
+When the capability is added, the test fails until the mark is removed.
 """
 
 from __future__ import annotations
