@@ -157,7 +157,7 @@ def test_a_missing_name_in_a_script_is_explained(tmp_path: Path) -> None:
 
 
 def test_a_stopped_run_prints_how_to_resume_and_resumes(tmp_path: Path) -> None:
-    """Ctrl-C in the third of five files, from inside the run so that the moment is certain."""
+    """Send Ctrl-C in the third of five files, from inside the run, so that the moment is deterministic."""
     (tmp_path / "stop_once.py").write_text(
         "import os, signal\n"
         "from penstock import DocumentBatch, ProcessingStage\n"

@@ -23,7 +23,7 @@ for kind in sys.argv[2:]:
 
 
 def leave(parent: Path, *kinds: str) -> list[Path]:
-    """Let a process make folders, and end without removing them."""
+    """Start a process that makes folders and ends without removing them."""
     parent.mkdir(exist_ok=True)
     command = [sys.executable, "-c", MAKE, str(parent), *kinds]
     return [Path(line) for line in subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()]
@@ -76,7 +76,7 @@ def test_folders_of_another_machine_or_user_are_not_removed(tmp_path: Path) -> N
     other = tmp_path / f"penstock-{pid}-{start}-{'0' * 8}-{boot}-{random}"
     dead.rename(other)
     assert find_leftovers([tmp_path]) == []
-    # Of the same machine, before it was started anew: but the folder is younger than that start.
+    # Of the same machine before its restart; but the folder is newer than the restart.
     restarted = tmp_path / f"penstock-{pid}-{start}-{machine}-{'0' * 8}-{random}"
     other.rename(restarted)
     assert find_leftovers([tmp_path]) == []

@@ -75,9 +75,9 @@ def test_a_recipe_needs_the_time_per_task_of_its_pools(tmp_path: Path) -> None:
         "--items",
         "3200",
     ]
-    untold = simulate(tmp_path, *arguments)
-    assert untold.returncode == 2
-    assert "the time per task is unknown for jsonl_reader" in untold.stderr
+    unknown = simulate(tmp_path, *arguments)
+    assert unknown.returncode == 2
+    assert "the time per task is unknown for jsonl_reader" in unknown.stderr
     done = simulate(tmp_path, *arguments, "--seconds", "jsonl_reader=2.0")
     assert done.returncode == 0, done.stderr
     assert re.search(r"wall time   3 min 2\d s", done.stdout), done.stdout

@@ -66,7 +66,7 @@ def test_overrides_can_set_settings_missing_from_the_recipe(tmp_path: Path) -> N
 
 
 MISTAKES = [
-    # what stands in the recipe, what is typed instead, what is said
+    # text in the recipe, its replacement, expected error
     ("ScoreFilter", "ScoreFliter", ":7: stages.1._target_: there is no 'ScoreFliter' in Penstock. Did you mean 'ScoreFilter'?"),
     ("min_words: ${", "min_wrods: ${", ":10: stages.1.filter_obj.min_wrods: penstock.text.WordCountFilter has no parameter 'min_wrods'"),
     ("${min_words}", "${min_wrods}", ":10: stages.1.filter_obj.min_words: ${min_wrods} is not defined in this recipe. Did you"),

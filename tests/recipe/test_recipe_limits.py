@@ -54,7 +54,7 @@ MANY_USES = f"a: &a {'x' * 100_000}\nb: [{','.join(['*a'] * 10_000)}]\nname: '${
         (f"{STAGES}# {'x' * MAX_BYTES}", f"job.yaml: this file is larger than {MAX_BYTES:,} bytes"),
         (f"name: 2024-13-45\n{STAGES}", "job.yaml:1: '2024-13-45' looks like a number or date, but is not valid"),
         (f"name: !!python/name:os.system x\n{STAGES}", "job.yaml:1: could not determine a constructor"),
-        (f"? [a, b]\n: x\n{STAGES}", "job.yaml:1: a key is a word"),
+        (f"? [a, b]\n: x\n{STAGES}", "job.yaml:1: a key must be a word"),
         (f"a: &a x\nb: {{<<: *a}}\n{STAGES}", "job.yaml:1: '<<' takes the alias of a mapping"),
     ],
 )  # fmt: skip
