@@ -96,7 +96,7 @@ def test_preview_predicts_the_result_of_the_run_and_writes_nothing(folder: Path)
 
 def test_preview_warns_about_a_stage_that_drops_everything(folder: Path) -> None:
     done = penstock(folder, "preview", "crawl", "stages.1.filter_obj.min_words=99999")
-    assert "Look at this: 'word_count' drops every document that reaches it." in done.stdout
+    assert "Warning: 'word_count' drops every document that reaches it." in done.stdout
 
 
 @pytest.mark.parametrize(

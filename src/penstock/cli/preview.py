@@ -106,4 +106,4 @@ def _print(preview: Preview, input_path: str) -> None:
     for line in lines:
         console.print(line, highlight=False, soft_wrap=True)
     for sentence in preview.suspicious:
-        console.print(f"Look at this: {sentence}", highlight=False, soft_wrap=True, style="yellow", markup=False)
+        console.print(f"Warning: {sentence}", highlight=False, soft_wrap=True, style="yellow", markup=False)
