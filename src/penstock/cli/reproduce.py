@@ -27,7 +27,7 @@ def command(file: Path, trust: bool, owner: str | None, show: bool) -> None:
     \b
     Examples:
       penstock reproduce --trust clean/_penstock/failures/w3-1.pickle
-      python -m pdb -m penstock reproduce --trust clean/_penstock/failures/w3-1.pickle
+      python -m pdb -m penstock reproduce --trust FILE
     """
     import traceback
 

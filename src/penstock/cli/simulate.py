@@ -55,8 +55,8 @@ def command(
     Examples:
       penstock simulate clean/_penstock/summary.json
       penstock simulate run.json --cluster "4x(8xH100-80,128cpu,1TB)"
-      penstock simulate run.json --cluster "2x(8xA100-40,96cpu,768GB),(64cpu,256GB)" \\
-        --items 100000 --price gpu=2.5
+      penstock simulate run.json --items 100000 --price gpu=2.5 \\
+        --cluster "2x(8xA100-40,96cpu,768GB),(64cpu,256GB)"
       penstock simulate video.yaml --cluster "16x(8xL40S-48,96cpu,768GB)" \\
         --seconds read=0.2 --seconds embed=1.5
     """
