@@ -1,11 +1,12 @@
-"""Three stages of 0.25, 1 and 0.5 seconds on seven GPUs: does every stage get as many workers as it needs?
+"""Measure balancing: three stages of 0.25, 1 and 0.5 seconds per task on seven GPUs.
 
     python benchmarks/balancing.py [--tasks 200] [--peer-python PATH_TO_A_PYTHON_WITH_NEMO_CURATOR]
 
-The GPUs are claimed: the stages sleep, so any machine will do. With one worker each (three GPUs) the slow stage allows
-1 task/s; with seven GPUs, shared out 1 : 4 : 2, every stage sustains 4 tasks/s. Prints tasks per second in the steady
-part of the run (between the 10th and the 90th percent of the results) and over the whole of it. With a peer, the same
-tasks go through the executors of NeMo Curator on a Ray that was told to have as many CPUs, and the ratio is printed.
+The GPUs are simulated: the stages sleep, so any machine will do. With one worker each (three GPUs) the slow stage
+allows 1 task/s; with seven GPUs, distributed 1 : 4 : 2, every stage sustains 4 tasks/s. Prints tasks per second in the
+steady part of the run (between the 10th and the 90th percent of the results) and over the whole run. With a peer, the
+same tasks run on the executors of NeMo Curator, on a Ray instance with as many (claimed) CPUs, and the ratio is
+printed.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ PEERS = ("XennaExecutor", "RayDataExecutor", "RayActorPoolExecutor")
 
 
 class Sleeper(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Takes its time, and notes when it was done."""
+    """Sleep for a fixed time and record when each task was done."""
 
     resources = Resources(cpus=0.1, gpus=1)
 
@@ -45,7 +46,7 @@ class Sleeper(ProcessingStage[DocumentBatch, DocumentBatch]):
 
 
 def measure(gpus: int, tasks: int, workers: int | None = None) -> dict[str, float]:
-    """Run the three stages, with a fixed number of workers each or as Penstock decides; return tasks per second."""
+    """Run the three stages, with fixed worker counts or automatic balancing; return tasks per second."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "done"
         stages = [Sleeper("fast", SECONDS[0]), Sleeper("slow", SECONDS[1]), Sleeper("medium", SECONDS[2], log)]
@@ -66,7 +67,7 @@ def measure(gpus: int, tasks: int, workers: int | None = None) -> dict[str, floa
 
 
 def measure_peer(python: str, tasks: int, executor: str) -> float | None:
-    """Run the same tasks on an executor of NeMo Curator, in its own environment; return the seconds, if it ends."""
+    """Run the same tasks on an executor of NeMo Curator, in its own environment; return the seconds, or None."""
     command = [python, str(Path(__file__).with_name("balancing_peer.py")), str(tasks), executor]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=10 * tasks / 4)
@@ -79,7 +80,7 @@ def measure_peer(python: str, tasks: int, executor: str) -> float | None:
 
 
 def main() -> None:
-    """Measure, and print."""
+    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", type=int, default=200)
     parser.add_argument("--peer-python")

@@ -1,6 +1,6 @@
-"""The peer's half of balancing.py: run with a Python that has nemo-curator; prints one RESULT line.
+"""The peer part of balancing.py: run with a Python that has nemo-curator; prints one RESULT line.
 
-Seven slots are seven CPUs here: the peer runs its stages on Ray, which is told to have that many and a few for itself.
+Seven slots are seven CPUs here: the peer runs its stages on Ray, which is started with that many CPUs and a few more.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from nemo_curator.tasks import DocumentBatch
 
 
 class Sleeper(ProcessingStage):
-    """Takes its time."""
+    """Sleep for a fixed time."""
 
     resources = Resources(cpus=1.0)
 
@@ -54,7 +54,7 @@ def make_executor(name: str):  # noqa: ANN201
 
 
 def main() -> None:
-    """Run the tasks on one executor, on a Ray of its own."""
+    """Run the tasks on one executor, on its own Ray instance."""
     tasks, name = int(sys.argv[1]), sys.argv[2]
     # One of the executors asks Ray's dashboard about its actors, so there has to be one.
     context = ray.init("local", num_cpus=7, include_dashboard=True, logging_level="ERROR", log_to_driver=False)

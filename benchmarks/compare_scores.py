@@ -1,11 +1,11 @@
-"""Scores of every heuristic filter, ours beside nemo-curator's, document by document.
+"""Compare the scores of every heuristic filter with nemo-curator, document by document.
 
     python benchmarks/compare_scores.py --corpus corpus.parquet --peer-python /path/to/env/bin/python
 
-The peer runs in an environment of its own; without --peer-python only our side runs, the scan against plain Python.
-A difference is listed with the filter, how many documents differ and the first of them. Where two n-grams are equally
-frequent the peer takes the one that its hash seed happens to put first; a score that another of them would have had is
-counted as "a tie" and not as a difference.
+The peer runs in its own environment. Without --peer-python, the scan is compared with the plain Python of Penstock
+only. A difference is listed with the filter, the number of documents that differ and the first of them. If two n-grams
+are equally frequent, the peer uses the one that its hash seed puts first; a score that another of them would have is
+counted as "a tie", not as a difference.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def python_scores(corpus: str, rows: int) -> list[tuple[list[Any], list[bool], f
 
 
 def is_tie(text: str, n: int, score: float) -> bool:
-    """Tell whether one of the most frequent n-grams of a text gives that score."""
+    """Return whether one of the most frequent n-grams of a text gives that score."""
     words = text.split()
     counts = Counter(zip(*(words[i:] for i in range(n)), strict=False))
     most = max(counts.values())
@@ -138,7 +138,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", required=True, help="a Parquet file with a column 'text'")
     parser.add_argument("--rows", type=int, default=10**9)
-    parser.add_argument("--only", default="", help="compare only filters whose name begins like this")
+    parser.add_argument("--only", default="", help="compare only filters whose name begins with this")
     parser.add_argument("--peer-python", help="Python of an environment with nemo-curator 1.4.0")
     options = parser.parse_args()
     FILTERS[:] = [entry for entry in FILTERS if entry[0].startswith(options.only)]

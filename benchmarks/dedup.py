@@ -1,4 +1,4 @@
-"""Deduplication: how fast, how good, how much memory; ours and peers in one run.
+"""Measure speed, quality and memory of deduplication, and compare with peers.
 
     python benchmarks/dedup.py speed --data DATA --peer-python PYTHON   (fuzzy, against datatrove's MinHash)
     python benchmarks/dedup.py exact --data DATA --peer-python PYTHON   (against polars' unique)
@@ -6,8 +6,8 @@
     python benchmarks/dedup.py linear --data DATA                       (50 to 400 MB: seconds per MB)
     python benchmarks/dedup.py memory --data DATA                       (twenty times the budget)
 
-DATA is a Parquet file with columns ``id`` and ``text``, best one with many versions of each page. PYTHON belongs to an
-environment with datatrove, spacy and polars.
+DATA is a Parquet file with columns ``id`` and ``text``, preferably with many versions of each page. PYTHON belongs to
+an environment with datatrove, spacy and polars.
 
 The limit of the fuzzy workflow: every byte is parsed three times (sign, gather, remove), hashed once for its text and
 once for its shingles; a signature costs one multiply-add and one minimum per permutation and shingle.
@@ -47,11 +47,11 @@ _TOUCHED = 3 << 29
 
 
 class Watch:
-    """Seconds, processor seconds and memory of this process and all below it.
+    """Measure wall time, CPU time and memory of this process and its descendants.
 
-    Processes that ended are counted by whoever waited for them. Some pools kill theirs and wait for nobody: so they are
-    also looked at now and then, and the larger figure counts. To look at memory holds up who is looked at, so where it
-    is time that counts it is not looked at.
+    The CPU time of ended processes is counted by the parent that waited for them. Some pools kill their processes
+    without waiting, so processes are also sampled, and the larger figure is used. Sampling memory slows a process down,
+    so it is not done where time is measured.
     """
 
     def __init__(self, *, memory: bool = True) -> None:
@@ -103,7 +103,7 @@ def _processes() -> list[psutil.Process]:
 
 
 def write_jsonl(table: pa.Table, folder: Path, files: int = 8, limit_mb: float | None = None) -> float:
-    """Write documents as JSON lines into some files of equal size; return megabytes of text."""
+    """Write documents as JSON Lines into several files of equal size; return megabytes of text."""
     folder.mkdir(parents=True)
     streams = [(folder / f"{number:02}.jsonl").open("w") for number in range(files)]
     written = 0
@@ -126,7 +126,7 @@ def write_jsonl(table: pa.Table, folder: Path, files: int = 8, limit_mb: float |
 
 
 def fuzzy(source: Path, work: Path, *, memory: bool = False, **settings: object) -> tuple[Watch, dict[str, object]]:
-    """Run the fuzzy workflow with removal, and return what it took and what it found."""
+    """Run the fuzzy workflow with removal; return its time and result."""
     workflow = FuzzyDeduplicationWorkflow(
         str(work / "cache"), str(work / "out"), str(source), perform_removal=True, show_progress=False,
         max_removed_share=1.0, **{"input_filetype": "jsonl", **settings},  # type: ignore[arg-type]
@@ -171,7 +171,7 @@ def speed(data: Path, peer: str | None, peer_mb: float) -> None:
 
 
 def exact(data: Path, peer: str | None) -> None:
-    """Against polars, which holds all texts in memory: inside a process, and as commands, on more data too."""
+    """Compare with polars, which holds all texts in memory: inside a process, and as commands, also on more data."""
     table = pq.read_table(data)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -180,14 +180,14 @@ def exact(data: Path, peer: str | None) -> None:
             print(f"exact: {size:.0f} MB in {8 * times} Parquet files")
             os.sync()  # we wait until our output is on disk, and would wait for this as well
             if peer:
-                _unique(peer, folder, times)  # so that nobody is the first to touch files and memory
+                _unique(peer, folder, times)  # so that no side is the first to touch files and memory
             if times == 1:
                 _compare_inside(folder, peer)
             _compare_commands(folder, times, peer)
 
 
 def _write_parts(table: pa.Table, folder: Path, times: int) -> float:
-    """Write a table so many times, each with another word at the end of every text, in eight files."""
+    """Write a table several times into eight files, each time with another word at the end of every text."""
     folder.mkdir()
     rows, size = -(-table.num_rows // 8), 0.0
     for copy in range(times):
@@ -203,7 +203,7 @@ def _write_parts(table: pa.Table, folder: Path, times: int) -> float:
 
 
 def _compare_inside(folder: Path, peer: str | None) -> None:
-    """Compare what `run()` takes with what polars takes once it is imported."""
+    """Compare the time of `run()` with the time of polars, imports excluded."""
     ratios = []
     for attempt in range(6):
         ours = _seconds(lambda number=attempt: _exact(folder, number), touched=_TOUCHED)
@@ -218,7 +218,7 @@ def _compare_inside(folder: Path, peer: str | None) -> None:
 
 
 def _compare_commands(folder: Path, times: int, peer: str | None) -> None:
-    """Compare `penstock dedup exact` with a script that does the same with polars, everything they load included."""
+    """Compare `penstock dedup exact` with a script that does the same with polars, imports included."""
     ratios = []
     for attempt in range(4):
         command = ["penstock", "dedup", "exact", folder / f"in{times}", folder / f"command{times}-{attempt}"]
@@ -251,10 +251,10 @@ def _unique(peer: str, folder: Path, times: int) -> str:
 
 
 def _touch(size: int) -> None:
-    """Use memory and give it back, so that it is there.
+    """Allocate, touch and free memory, so that the host of a virtual machine provides it.
 
-    The host of a virtual machine takes back memory that is free for two seconds. To touch it again was measured at 0.7
-    to 2.0 ms/MB in huge pages instead of 0.09, which is up to a second of what is compared here, and nobody's doing.
+    The host reclaims memory that is free for two seconds. Touching it again was measured at 0.7 to 2.0 ms/MB in huge
+    pages instead of 0.09. That is up to a second of the compared times, and caused by neither side.
     """
     if size:
         with mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
@@ -264,7 +264,7 @@ def _touch(size: int) -> None:
 
 
 def _seconds(work: Callable[[], object], touched: int = 0) -> float:
-    """Time something, with nobody looking at it meanwhile: that would hold it up."""
+    """Time a function without sampling memory, which would slow it down."""
     _touch(touched)
     start = time.perf_counter()
     work()
@@ -272,9 +272,9 @@ def _seconds(work: Callable[[], object], touched: int = 0) -> float:
 
 
 def quality(data: Path, documents: int, threshold: float) -> None:
-    """Compare with the truth on all versions of randomly chosen pages: every pair of documents, one by one.
+    """Measure precision and recall against all pairs of documents of randomly chosen pages, with all their versions.
 
-    Pairs whose sizes alone rule the similarity out are not counted out; nothing else is assumed.
+    Only pairs whose sizes rule out the similarity are skipped.
     """
     table = pq.read_table(data, columns=["id", "page", "text"])
     pages = table["page"].to_pylist()
@@ -323,9 +323,9 @@ def quality(data: Path, documents: int, threshold: float) -> None:
 
 
 def linear(data: Path) -> None:
-    """Time growing inputs; what ten documents take is the start of processes and phases, and is told apart.
+    """Time inputs of growing size; the time for ten documents is the fixed cost, and is reported separately.
 
-    Pages come in random order, with all their versions: as they stand, some parts have more alike than others.
+    Pages are shuffled, with all their versions, because in the original order some parts have more similar pages.
     """
     table = pq.read_table(data)
     if "page" in table.column_names:
@@ -381,7 +381,7 @@ if __name__ == "__main__":
     parser.add_argument("what", choices=["speed", "exact", "quality", "linear", "memory"])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--peer-python")
-    parser.add_argument("--peer-mb", type=float, default=1e9, help="give the peer only so much of the data")
+    parser.add_argument("--peer-mb", type=float, default=1e9, help="megabytes of data for the peer, at most")
     parser.add_argument("--documents", type=int, default=3000)
     parser.add_argument("--threshold", type=float, default=0.8)
     given = parser.parse_args()

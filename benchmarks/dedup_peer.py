@@ -1,4 +1,4 @@
-"""What `dedup.py` runs in the peers' environment: datatrove's MinHash deduplication, polars' unique."""
+"""The peer part of dedup.py: datatrove's MinHash deduplication and polars' unique, in their own environment."""
 
 from __future__ import annotations
 

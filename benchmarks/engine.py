@@ -1,9 +1,9 @@
-"""What the engine itself costs: a hop between processes, large tasks, very many small ones, memory under pressure.
+"""Measure the overhead of the engine: hops between processes, large tasks, many small tasks, memory under pressure.
 
     python benchmarks/engine.py hop | large | many | memory | kills   (all of them without an argument)
 
 The limits: a hop is two messages and two pickles; a large task cannot move faster than memory is copied once (the
-reader maps it); a task of a millisecond cannot be done faster than cores over a millisecond.
+reader maps it); tasks of a millisecond cannot be done faster than 1,000 per core and second.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MB = 10**6
 
 
 class Pass(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Gives every task on as it came."""
+    """Return every task unchanged."""
 
     def __init__(self, name: str, cpus: float = 0.5) -> None:
         self.name = name
@@ -43,7 +43,7 @@ class Pass(ProcessingStage[DocumentBatch, DocumentBatch]):
 
 
 class Spin(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Keeps a core busy for a while."""
+    """Keep a core busy for a fixed time."""
 
     name = "spin"
 
@@ -59,7 +59,7 @@ class Spin(ProcessingStage[DocumentBatch, DocumentBatch]):
 
 
 class Make(ProcessingStage[FileGroupTask, DocumentBatch]):
-    """Makes a batch of so many bytes."""
+    """Make a batch of a given size in bytes."""
 
     name = "make"
 
@@ -72,7 +72,7 @@ class Make(ProcessingStage[FileGroupTask, DocumentBatch]):
 
 
 class Slow(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Takes longer than the stage before it."""
+    """Take longer than the stage before it."""
 
     name = "slow"
 
@@ -87,7 +87,7 @@ class Slow(ProcessingStage[DocumentBatch, DocumentBatch]):
 
 
 def timed(stages: list[ProcessingStage], cpus: float = 4, **settings: object) -> tuple[float, StreamingExecutor]:  # type: ignore[type-arg]
-    """Run stages and return the seconds between the first plan and the end, start-up of the processes left out."""
+    """Run stages and return the seconds from the first plan to the end, without the start-up of processes."""
     with tempfile.TemporaryDirectory() as folder:
         executor = StreamingExecutor(cpus=cpus, show_progress=False, run_dir=folder, **settings)  # type: ignore[arg-type]
         start = time.perf_counter()
@@ -102,7 +102,7 @@ def cpu_seconds() -> float:
 
 
 def hop() -> None:
-    """Measure a small task's way from one process to the next: two chains that differ by some hops."""
+    """Measure the time of a hop of a small task, from two chains that differ in their number of hops."""
     tasks = [make_batch([f"document {i}"]) for i in range(6000)]
     source = ListSource(tasks)
 
@@ -193,7 +193,7 @@ def memory() -> None:
 
 
 class Suicidal(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Kills its worker every now and then, until that has happened often enough."""
+    """Kill the worker at random moments, up to a number of times."""
 
     name = "suicidal"
 
@@ -213,7 +213,7 @@ class Suicidal(ProcessingStage[DocumentBatch, DocumentBatch]):
 def kills() -> None:
     """Kill workers 200 times at random moments of a run, and compare its output with an undisturbed one.
 
-    Half of all attempts die; nothing is set but the number of cores.
+    Half of all attempts die; only the number of cores is configured.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

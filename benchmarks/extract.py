@@ -1,8 +1,9 @@
-"""How fast archives are read and pages become text, on one core: python benchmarks/extract.py FILE.warc.gz [PAGES].
+"""Measure reading archives and extracting text on one core: python benchmarks/extract.py FILE.warc.gz [PAGES].
 
-Real pages are needed. Debian's -doc packages are a way to some: unpack a few, and write their HTML files into a WARC
-file (warcio's WARCWriter). The figures in docs/how-to/extract.md are from python3.11-doc, postgresql-doc-15 and
-LibreOffice's help in German, French, Japanese and Russian. CPU time, so that a busy machine matters little.
+Real pages are needed. Debian's -doc packages are one source: unpack a few, and write their HTML files into a WARC file
+(warcio's WARCWriter). The figures in docs/how-to/extract.md are from python3.11-doc, postgresql-doc-15 and
+LibreOffice's help in German, French, Japanese and Russian. It measures CPU time, so the load of the machine has little
+effect.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ AT_A_TIME = 64
 
 
 def cpu_s() -> float:
-    """Seconds of CPU of this process and of children that have ended."""
+    """Return the CPU seconds of this process and of its ended children."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + children.ru_utime + children.ru_stime
 

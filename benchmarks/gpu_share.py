@@ -1,4 +1,4 @@
-"""A CPU stage that feeds a GPU stage, on a real GPU: does each worker get its share of it, and is the GPU kept busy?
+"""Measure GPU shares and utilisation with a CPU stage that feeds a GPU stage, on a real GPU.
 
     python benchmarks/gpu_share.py [--tasks 400] [--gpu-memory-gb 60]
 
@@ -28,7 +28,7 @@ SIZE = 4096
 
 
 class Prepare(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Makes 16 MB of input for the GPU."""
+    """Make 16 MB of input for the GPU."""
 
     name = "prepare"
 
@@ -39,7 +39,7 @@ class Prepare(ProcessingStage[DocumentBatch, DocumentBatch]):
 
 
 class Multiply(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Keeps its share of a GPU busy."""
+    """Keep a share of a GPU busy."""
 
     name = "multiply"
 
@@ -78,7 +78,7 @@ class Multiply(ProcessingStage[DocumentBatch, DocumentBatch]):
 
 
 class Utilisation(threading.Thread):
-    """Asks the driver every 50 ms how busy the GPU is."""
+    """Sample the GPU utilisation from the driver every 50 ms."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -95,7 +95,7 @@ class Utilisation(threading.Thread):
 
 
 def main() -> None:
-    """Measure, and print."""
+    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", type=int, default=400)
     parser.add_argument("--rounds", type=int, default=400)

@@ -1,4 +1,4 @@
-"""What receipts cost: time and bytes of the ledger of a run, and how long `penstock whatif` takes over a million.
+"""Measure the cost of receipts: time and bytes of the ledger, and the time of `penstock whatif` on a million documents.
 
     python benchmarks/ledger.py run --data corpus.parquet [--mb 500] [--rounds 5] [--recipe english-web] [--inline]
     python benchmarks/ledger.py whatif [--documents 1000000] [--rules 28]
@@ -36,7 +36,7 @@ _FILES = 8
 
 
 def make_corpus(data: Path, folder: Path, megabytes: int) -> int:
-    """Write the documents of a Parquet file as JSONL, again and again, and return how many bytes that is."""
+    """Write the documents of a Parquet file repeatedly as JSONL; return the number of bytes."""
     table = pq.read_table(data, columns=["id", "text"])
     rows = table.to_pylist()
     folder.mkdir(parents=True)
@@ -52,7 +52,7 @@ def make_corpus(data: Path, folder: Path, megabytes: int) -> int:
 
 
 def curate(folder: Path, recipe: str, *, ledger: bool, inline: bool) -> tuple[float, float]:
-    """Curate, and return seconds of wall time and of this process's CPU."""
+    """Curate; return the wall time and the CPU time of this process in seconds."""
     shutil.rmtree(folder / "clean", ignore_errors=True)
     loaded = load_recipe(recipe, [f"input_path={folder}/crawl", f"output_path={folder}/clean"])
     wall, cpu = time.perf_counter(), time.process_time()
@@ -93,7 +93,7 @@ def compare_runs(data: Path, megabytes: int, rounds: int, recipe: str, *, inline
 
 
 def time_whatif(documents: int, rules: int) -> None:
-    """Try another threshold on the stored scores of very many documents."""
+    """Time another threshold on the stored scores of many documents."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = f"{scratch}/_penstock/ledger"
         labels = ["word_count", *(f"rule_{number}" for number in range(1, rules))]
@@ -154,7 +154,7 @@ def main() -> None:
     parser.add_argument("--mb", type=int, default=500)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--recipe", default="english-web")
-    parser.add_argument("--inline", action="store_true", help="in one process")
+    parser.add_argument("--inline", action="store_true", help="run in one process")
     parser.add_argument("--documents", type=int, default=1_000_000)
     parser.add_argument("--rules", type=int, default=28)
     given = parser.parse_args()

@@ -1,10 +1,10 @@
-"""MinHash signatures on a GPU: equal to those of the CPU, and how fast.
+"""Check that MinHash signatures on a GPU equal those of the CPU, and measure their speed.
 
     python benchmarks/minhash_gpu.py DATA.parquet [DATA.parquet …]
 
-Character 24-grams, 260 permutations, 32 bit unless said. The limit: one multiply-add and one minimum per byte and
-permutation, so 520 integer operations per byte; an H200 does about 14.8 million million multiply-adds of 32 bits a
-second (132 multiprocessors, 64 a clock, 1.75 GHz) and as many minima beside them: 57 GB/s if nothing else were done.
+Character 24-grams, 260 permutations, 32 bits unless stated. The limit: one multiply-add and one minimum per byte and
+permutation, so 520 integer operations per byte; an H200 does about 14.8 * 10^12 multiply-adds of 32 bits a
+second (132 multiprocessors, 64 a clock, 1.75 GHz) and as many minima in parallel: at most 57 GB/s.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def texts_of(path: str) -> pa.Array:
 
 
 def compare(paths: list[str]) -> None:
-    """Sign every document on both devices."""
+    """Compute the signature of every document on both devices and compare."""
     for bits, count in ((32, 260), (64, 112)):
         chosen = permutations(count, bits=bits)
         device = GpuMinHash(SHINGLING, chosen)
@@ -47,7 +47,7 @@ def compare(paths: list[str]) -> None:
 
 
 def measure(path: str) -> None:
-    """Sign a gigabyte of text: on the device already, in pinned memory of the host, in ordinary memory."""
+    """Time the signatures of a gigabyte of text in device memory, in pinned host memory and in ordinary memory."""
     once = texts_of(path)
     texts = pa.concat_arrays([once] * max(1, -(-(10**9) // once.nbytes)))
     data, offsets = (torch.from_numpy(np.array(part)) for part in text_buffer(texts))

@@ -1,10 +1,10 @@
-"""How fast modifiers and language identification are on one core, and how often the language is right.
+"""Measure the speed of modifiers and language identification on one core, and the accuracy of the language.
 
     python benchmarks/preparing.py CORPUS.parquet [--every 8] [--peer-python PATH_TO_A_PYTHON_WITH_NEMO_CURATOR]
 
-The corpus has columns `id` and `text`. Where ids have a folder of the language in them (`…/files/pt-br/…`), accuracy is
-counted. fastText itself and ftfy itself, document by document, stand beside ours; with a peer, NeMo Curator's modifiers
-too. Times are CPU seconds of this process, without reading.
+The corpus has columns `id` and `text`. If ids contain a folder of the language (`…/files/pt-br/…`), accuracy is
+measured. fastText and ftfy, called document by document, are measured for comparison; with a peer, NeMo Curator's
+modifiers too. Times are CPU seconds of this process, without reading.
 """
 
 from __future__ import annotations

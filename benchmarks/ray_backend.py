@@ -1,21 +1,21 @@
-"""What the Ray backend costs, and how well it balances.
+"""Measure the overhead of the Ray backend, and its balancing.
 
     python benchmarks/ray_backend.py [hop] [many] [balancing] [text] [plan] [--tasks 200] [--peer-python PYTHON]
         [--corpus corpus.parquet] [--documents 4000]
 
-hop        wall time per task and pool, for tasks that do nothing: what a hop over Ray costs
-many       50,000 tasks that do nothing through three pools: CPU and memory of the driver. Nothing else takes time, so
-           what is saved per hop makes the run shorter as well: the share of a core says less than the time per hop
-balancing  200 tasks of 0.25, 1 and 0.5 s on seven slots; 4 tasks/s is all that is possible, if nobody had to start and
-           the first task could be everywhere at once. Penstock puts stages that need the same into one pool, so it is
-           measured also with three that it has to keep apart
+hop        wall time per task and pool for empty tasks: the cost of a hop over Ray
+many       50,000 empty tasks through three pools: CPU and memory of the driver. A faster hop also shortens the run, so
+           the time per hop says more than the share of a core
+balancing  200 tasks of 0.25, 1 and 0.5 s on seven slots; the limit is 4 tasks/s, without the start of workers and the
+           way of the first task. Penstock puts stages with the same needs into one pool, so it is also measured with
+           three stages that must be in separate pools
 text       the 28 filters of the English recipe over a corpus (Parquet with ``id`` and ``text``), JSONL to JSONL; with
-           fewer than five CPUs claimed one of the peer's executors refuses the job
-plan       how long one decision takes with 30 pools on 1,000 machines (in the simulator)
+           fewer than five (claimed) CPUs one of the peer's executors refuses the job
+plan       time of one decision with 30 pools on 1,000 machines (in the simulator)
 
-Without a word: all of them, the text only with a corpus. With a Python that has nemo-curator, its three executors do
-balancing and text too, each on a Ray of the same size that is up when the clock starts. The Ray is started here and
-ended; its seven CPUs and GPUs are claimed.
+Without an argument all of them run; text only with a corpus. With a Python that has nemo-curator, its three executors
+also run balancing and text, each on a Ray instance of the same size that is ready when the clock starts. The script
+starts and stops Ray with seven claimed CPUs and GPUs.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ TEXT_SLOTS = 5
 
 
 class Pass(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Does nothing, in a pool of its own."""
+    """Do nothing, in a separate pool."""
 
     def __init__(self, name: str, cpus: float) -> None:
         self.name = name
@@ -60,7 +60,7 @@ class Pass(ProcessingStage[DocumentBatch, DocumentBatch]):
 
 
 class Sleeper(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Takes its time, and notes when it was done."""
+    """Sleep for a fixed time and record when each task was done."""
 
     def __init__(self, name: str, seconds: float, slot: Resources, log: Path | None = None) -> None:
         self.name = name
@@ -102,7 +102,7 @@ def _seconds(tasks: list[DocumentBatch]) -> float:
 
 
 class Swallow(Pass):
-    """Gives nothing on: what a driver holds at the end of a run is not what it holds for a task on its way."""
+    """Return no output, so that results at the end of a run do not count as memory per task."""
 
     def process(self, task: DocumentBatch) -> DocumentBatch | None:
         """Return nothing."""
@@ -221,7 +221,7 @@ def text(corpus: str, documents: int, peer_python: str | None) -> None:
 
 @contextmanager
 def ray_of(slots: int) -> Iterator[None]:
-    """Start a Ray that claims so many CPUs and GPUs, and end it."""
+    """Start a Ray instance that claims a number of CPUs and GPUs, and stop it."""
     ray.init(
         address="local",
         num_cpus=slots,
@@ -244,7 +244,7 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=200)
     parser.add_argument("--peer-python")
     parser.add_argument("--corpus", help="a Parquet file with the columns 'id' and 'text'")
-    parser.add_argument("--documents", type=int, default=4000, help="so many of it")
+    parser.add_argument("--documents", type=int, default=4000, help="number of documents of the corpus")
     arguments = parser.parse_args()
     what = arguments.what or ["plan", "hop", "many", "balancing", *(["text"] if arguments.corpus else [])]
     if "plan" in what:

@@ -1,4 +1,4 @@
-"""What the scheduler costs, and how good its plans are, in every scenario of the design.
+"""Measure the overhead of the scheduler and the quality of its plans in every scenario of the design.
 
 python benchmarks/scheduler.py            everything (about a minute)
 python benchmarks/scheduler.py planner    only the planner; likewise: events, scenarios, forecast
@@ -30,7 +30,7 @@ import scenarios
 
 
 def seconds_of(work: Callable[[], object], times: int) -> list[float]:
-    """Return how long each of several runs took, in seconds of this process."""
+    """Return the CPU seconds of this process for each of several runs."""
     taken = []
     for _ in range(times):
         begin = time.process_time()
@@ -100,7 +100,7 @@ def _large_cluster() -> None:
 
 
 def every_scenario() -> None:
-    """One row for each scenario; below it, why the attainable bound of some is not the fluid one."""
+    """Print one row per scenario, and explain where the attainable bound is not the fluid bound."""
     titles = "last result  to 90 %  plans  of fluid  of attainable  peak/budget  starts/1k  redone s  spilled  real s"
     head = titles.split("  ")
     print(f"{'scenario':<25}" + "  ".join(head))
@@ -135,7 +135,7 @@ def every_scenario() -> None:
 
 
 def _time_to(times: list[float], rate: float) -> str:
-    """Return when results first came at this rate over a window of a tenth of the run, or at least 5 s."""
+    """Return when results first reached this rate, over a window of a tenth of the run and at least 5 s."""
     window = max(5.0, 0.1 * times[-1])
     first = 0
     for last, end in enumerate(times):

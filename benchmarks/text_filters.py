@@ -1,12 +1,12 @@
-"""The 28 filters of the English recipe, JSONL to JSONL on two cores: ours, nemo-curator's and datatrove's.
+"""Measure the 28 filters of the English recipe, JSONL to JSONL on two cores, against nemo-curator and datatrove.
 
     python benchmarks/text_filters.py --corpus corpus.parquet --megabytes 500 \
         --peer-python env/bin/python --datatrove-python env2/bin/python
 
-The corpus (columns ``id`` and ``text``) is written as JSONL and repeated, with distinct ids, to the size asked for. The
-peers run in environments of their own; datatrove is given one repetition, so that a run ends, and throughputs are
-compared. Start-up is included on all sides: processes, Ray, imports, loading compiled code. Printed besides: which
-documents the two agree on, and where our time goes against reading and writing alone.
+The corpus (columns ``id`` and ``text``) is written as JSONL and repeated, with distinct ids, up to the given size. The
+peers run in their own environments. datatrove gets one repetition, so that a run ends; throughputs are compared.
+Start-up is included on all sides: processes, Ray, imports, loading compiled code. It also prints on which documents the
+two agree, and the time of Penstock compared with reading and writing alone.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def run_ours(source: Path, target: Path, with_filters: bool = True, executor: Ex
 
 
 def scan_seconds(corpus: str) -> float:
-    """Return what scan and verdicts alone take on one core, without reading or writing."""
+    """Return the seconds of scan and verdicts on one core, without reading or writing."""
     import pyarrow.parquet as pq
 
     import penstock.text
@@ -122,7 +122,7 @@ def scan_seconds(corpus: str) -> float:
 
 
 def run_peer(python: str, script: Path, request: list[Any]) -> list[float]:
-    """Return the seconds that a peer says it took; of nemo-curator, from the beginning and of the run alone."""
+    """Return the seconds that a peer reports; for nemo-curator with and without start-up."""
     done = subprocess.run([python, str(script), json.dumps(request)], capture_output=True, text=True, check=False)
     for line in done.stdout.splitlines():
         if line.startswith("SECONDS"):

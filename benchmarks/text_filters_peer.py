@@ -1,7 +1,7 @@
-"""The peer's half of text_filters.py and ray_backend.py: run with a Python that has nemo-curator; prints one line.
+"""The peer part of text_filters.py and ray_backend.py: run with a Python that has nemo-curator; prints one line.
 
-``SECONDS`` from the beginning, and of the run alone. One call: a JSON list of source folder, target folder, filters,
-cores and the name of one of the peer's executors.
+The line has ``SECONDS`` with and without start-up. The argument is a JSON list of source folder, target folder,
+filters, cores and the name of one of the peer's executors.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _HOME = "nemo_curator.stages.text.filters.heuristic."
 
 
 def main() -> None:
-    """Read, filter and write, on a Ray of its own."""
+    """Read, filter and write, on its own Ray instance."""
     source, target, filters, cores, executor = json.loads(sys.argv[1])
     start = time.perf_counter()
     # One of the executors asks Ray's dashboard about its actors, so there has to be one.

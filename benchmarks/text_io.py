@@ -1,10 +1,10 @@
-"""What reading and writing JSON lines costs on one core, in nanoseconds of CPU time per byte, beside other libraries.
+"""Measure reading and writing JSON Lines on one core, in nanoseconds of CPU time per byte, against other libraries.
 
     python benchmarks/text_io.py CORPUS [--repeat 3]
 
-CORPUS is a JSONL or Parquet file with a column "text". polars and orjson take part if they are installed. The limits:
-a byte is read from the page cache, looked at and written once; the others do not check UTF-8 in full, do not keep what
-they cannot type, and write every value anew.
+CORPUS is a JSONL or Parquet file with a column "text". polars and orjson are measured if they are installed. The
+limits: a byte is read from the page cache, examined and written once. The other libraries do not check UTF-8
+completely, do not keep values without a type, and rewrite every value.
 """
 
 from __future__ import annotations

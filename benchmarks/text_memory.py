@@ -1,9 +1,9 @@
-"""How much memory a file far larger than a block takes: read, filter, write, two workers, the whole process tree.
+"""Measure the memory of the process tree for a file far larger than a block: read, filter, write, two workers.
 
     python benchmarks/text_memory.py [CORPUS] [--gigabytes 4] [--blocksize 64MB] [--stage length|filter|pandas] [--gzip]
 
-CORPUS is a JSONL or Parquet file with a column "text"; its documents are repeated up to the size asked for. Without one
-documents are made up. The stage "filter" is the 28 filters of the English recipe. Flat means: the second half of the
+CORPUS is a JSONL or Parquet file with a column "text"; its documents are repeated up to the given size. Without one,
+documents are generated. The stage "filter" is the 28 filters of the English recipe. Flat means: the second half of the
 run needs no more than the first.
 """
 

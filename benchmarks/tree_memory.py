@@ -1,4 +1,4 @@
-"""The resident memory of a process and all its children, looked at while something runs."""
+"""Sample the resident memory of a process and all its descendants."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import psutil
 
 
 class TreeMemory(threading.Thread):
-    """Looks at the resident memory of the whole process tree, ten times a second."""
+    """Sample the resident memory of the process tree ten times a second."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)

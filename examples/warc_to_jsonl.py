@@ -1,6 +1,6 @@
-"""From a WARC file to filtered JSONL: python examples/warc_to_jsonl.py FOLDER [FILE.warc.gz …].
+"""Convert WARC files to filtered JSONL: python examples/warc_to_jsonl.py FOLDER [FILE.warc.gz …].
 
-Without files it makes a small archive of its own in FOLDER: two articles, a menu, a picture and a page cut in half.
+Without files it makes a small archive in FOLDER: two articles, a menu, a picture and a truncated page.
 """
 
 import gzip

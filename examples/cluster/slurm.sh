@@ -1,6 +1,6 @@
 #!/bin/bash
-# One pipeline over four nodes: sbatch slurm.sh
-# The same script starts on every node; SlurmRayClient in it makes them one cluster, and only the first node goes on.
+# Run one pipeline on four nodes: sbatch slurm.sh
+# The same script starts on every node. SlurmRayClient joins them into one cluster, and only the first node continues.
 #SBATCH --job-name=curate
 #SBATCH --nodes=4
 #SBATCH --ntasks-per-node=1
@@ -8,7 +8,7 @@
 #SBATCH --gpus-per-node=8
 #SBATCH --time=24:00:00
 
-# The nodes find each other through a file here: a folder that all of them see.
+# The nodes find each other through a file in this folder, which must be shared by all of them.
 export PENSTOCK_SLURM_DIR="$SLURM_SUBMIT_DIR"
 
 srun python slurm_job.py /shared/crawl /shared/clean

@@ -101,7 +101,7 @@ def test_by_default_a_failure_fails_the_run_after_the_rest_is_done(tmp_path: Pat
     with pytest.raises(StageError) as caught:
         run(stages, tmp_path, config={})
     message = str(caught.value)
-    assert "1 of the input could not be processed; everything else was" in message
+    assert "1 input item could not be processed; everything else was" in message
     assert "stage 'picky': process failed" in message
     assert "ValueError: this one is poison" in message
     assert "penstock reproduce" in message

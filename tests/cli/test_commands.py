@@ -35,7 +35,7 @@ def read_output(folder: Path) -> list[dict[str, object]]:
     return [json.loads(line) for path in sorted(folder.glob("*.jsonl")) for line in path.read_text().splitlines()]
 
 
-def test_curate_keeps_the_good_and_accounts_for_the_rest(tmp_path: Path) -> None:
+def test_curate_keeps_good_documents_and_reports_dropped_ones(tmp_path: Path) -> None:
     write_crawl(tmp_path)
     done = penstock(tmp_path, "curate", "crawl", "clean")
     assert done.returncode == 0, done.stderr
@@ -59,12 +59,12 @@ def test_curate_reads_parquet_and_writes_parquet(tmp_path: Path) -> None:
     assert pq.read_table(written)["body"].to_pylist() == [TEXT]
 
 
-def test_an_existing_output_is_refused_then_replaced_when_asked(tmp_path: Path) -> None:
+def test_an_existing_output_is_refused_and_replaced_with_overwrite(tmp_path: Path) -> None:
     write_crawl(tmp_path)
     assert penstock(tmp_path, "curate", "crawl", "clean").returncode == 0
     refused = penstock(tmp_path, "curate", "crawl", "clean")
     assert refused.returncode == 2
-    assert "there are 1 files in it already" in refused.stderr
+    assert "already contains 1 file," in refused.stderr
     replaced = penstock(tmp_path, "curate", "crawl", "clean", "--overwrite", "stages.1.filter_obj.min_words=1")
     assert replaced.returncode == 0, replaced.stderr
     assert len(read_output(tmp_path / "clean")) == 6
@@ -103,7 +103,7 @@ def test_debug_shows_the_traceback(tmp_path: Path) -> None:
     assert "Traceback" in penstock(tmp_path, "plan", "english-web", "--debug").stderr
 
 
-def test_plan_shows_pools_and_reasons_and_runs_nothing(tmp_path: Path) -> None:
+def test_plan_shows_pools_and_reasons_without_running(tmp_path: Path) -> None:
     write_crawl(tmp_path)
     done = penstock(tmp_path, "plan", "english-web", "input_path=crawl", "output_path=clean")
     assert done.returncode == 0, done.stderr
@@ -113,19 +113,19 @@ def test_plan_shows_pools_and_reasons_and_runs_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "clean").exists()
 
 
-def test_doctor_says_what_is_here_and_what_to_install(tmp_path: Path) -> None:
+def test_doctor_reports_the_machine_and_missing_extras(tmp_path: Path) -> None:
     done = penstock(tmp_path, "doctor")
     assert done.returncode == 0, done.stderr
     for label in ("cores", "memory", "shared memory", "GPUs", "[ray]", "Ray"):
         assert label in done.stdout
 
 
-def test_doctor_tells_an_unreachable_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_reports_an_unreachable_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
     assert "cluster at 127.0.0.1:1 is not reachable" in penstock(tmp_path, "doctor").stdout
 
 
-def test_the_demo_keeps_no_planted_rubbish(tmp_path: Path) -> None:
+def test_the_demo_drops_planted_bad_documents(tmp_path: Path) -> None:
     done = penstock(tmp_path, "demo")
     assert done.returncode == 0, done.stderr
     kinds = {document["kind"] for document in read_output(tmp_path / "penstock-demo/output")}
@@ -156,8 +156,8 @@ def test_a_missing_name_in_a_script_is_explained(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_stopped_run_says_how_to_go_on_and_goes_on(tmp_path: Path) -> None:
-    """Ctrl-C in the third of five files, from inside the run so that the moment is certain."""
+def test_a_stopped_run_prints_how_to_resume_and_resumes(tmp_path: Path) -> None:
+    """Send Ctrl-C in the third of five files, from inside the run, so that the moment is deterministic."""
     (tmp_path / "stop_once.py").write_text(
         "import os, signal\n"
         "from penstock import DocumentBatch, ProcessingStage\n"
@@ -189,7 +189,7 @@ def test_a_stopped_run_says_how_to_go_on_and_goes_on(tmp_path: Path) -> None:
     ]
 
 
-def test_a_failure_can_be_seen_again_from_the_command_in_the_error(tmp_path: Path) -> None:
+def test_the_reproduce_command_in_an_error_reproduces_the_failure(tmp_path: Path) -> None:
     write_crawl(tmp_path)
     (tmp_path / "counting.py").write_text(
         "from penstock import DocumentBatch, ProcessingStage\n"

@@ -36,25 +36,25 @@ def kept(folder: Path) -> list[str]:
     return sorted(str(json.loads(line)["id"]) for line in lines)
 
 
-def test_fuzzy_shows_its_arithmetic_first_and_its_result_in_words(tmp_path: Path) -> None:
+def test_fuzzy_prints_its_estimate_first_and_a_summary_at_the_end(tmp_path: Path) -> None:
     write_crawl(tmp_path)
     done = penstock(tmp_path, "dedup", "fuzzy", "crawl", "unique", "--threshold", "0.9", "--memory-budget", "1GB")
     assert done.returncode == 0, done.stderr
     assert kept(tmp_path / "unique") == ["0", "1", "2", "3"]
     assert "memory_budget 1.0 GB" in done.stderr
     assert "a pair is compared with a probability of" in done.stderr
-    assert "Of 6 documents 2 are duplicates of another (33.3%): 1 with the same text, 1 similar." in done.stdout
-    assert "Kept: 4, in unique/deduplicated" in done.stdout
+    assert "Found 2 duplicates in 6 documents (33.3%): 1 with the same text, 1 similar." in done.stdout
+    assert "Kept 4 documents: unique/deduplicated" in done.stdout
     [row] = [row for row in pq.read_table(tmp_path / "unique/FuzzyDuplicateIds").to_pylist() if row["similarity"] < 1]
     assert row["similarity"] > 0.9
 
 
-def test_a_folder_of_two_formats_is_refused_and_a_description_beside_the_data_left_alone(tmp_path: Path) -> None:
+def test_a_folder_with_two_formats_is_refused_and_metadata_files_are_skipped(tmp_path: Path) -> None:
     write_crawl(tmp_path)
     pq.write_table(pa.Table.from_pylist(documents()), tmp_path / "crawl/b.parquet")
     refused = penstock(tmp_path, "dedup", "exact", "crawl", "unique")
     assert refused.returncode != 0
-    assert "it holds 1 JSONL and 1 Parquet files, which are read one format at a time" in refused.stderr
+    assert "contains 1 JSONL file and 1 Parquet file; one run reads one format" in refused.stderr
     assert "'crawl/**/*.jsonl'" in refused.stderr
     assert penstock(tmp_path, "dedup", "exact", "crawl/**/*.jsonl", "unique").returncode == 0
     assert kept(tmp_path / "unique") == ["0", "1", "2", "3", "5"]
@@ -65,7 +65,7 @@ def test_a_folder_of_two_formats_is_refused_and_a_description_beside_the_data_le
     assert len(list((tmp_path / "other/deduplicated").glob("*.parquet"))) == 1
 
 
-def test_a_file_may_have_a_name_that_is_no_text_or_looks_like_a_pattern(tmp_path: Path) -> None:
+def test_file_names_may_be_invalid_utf8_or_look_like_patterns(tmp_path: Path) -> None:
     write_crawl(tmp_path)
     lines = (tmp_path / "crawl/a.jsonl").read_text()
     (tmp_path / "crawl/a.jsonl").rename(tmp_path / "crawl/a[1]#.jsonl")
@@ -83,7 +83,7 @@ def test_exact_reads_parquet_and_keeps_the_best(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist(documents()), tmp_path / "crawl/a.parquet")
     done = penstock(tmp_path, "dedup", "exact", "crawl", "unique", "--keep", "best:score")
     assert done.returncode == 0, done.stderr
-    assert "Of 6 documents 1 are duplicates of another (16.7%)." in done.stdout
+    assert "Found 1 duplicate in 6 documents (16.7%)." in done.stdout
     [written] = (tmp_path / "unique/deduplicated").glob("*.parquet")
     assert pq.read_table(written)["id"].to_pylist() == ["1", "2", "3", "4", "5"]
 
@@ -96,7 +96,7 @@ def test_ids_only_removes_nothing(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "found/ExactDuplicateIds").num_rows == 1
 
 
-def test_a_recipe_may_be_a_workflow(tmp_path: Path) -> None:
+def test_a_recipe_can_run_a_workflow(tmp_path: Path) -> None:
     write_crawl(tmp_path)
     done = penstock(tmp_path, "run", "fuzzy-dedup", "input_path=crawl", "output_path=unique")
     assert done.returncode == 0, done.stderr
@@ -126,27 +126,27 @@ def test_bad_input_is_one_paragraph_without_a_traceback(
     assert done.returncode == code
 
 
-def test_lines_and_addresses(tmp_path: Path) -> None:
+def test_line_and_url_deduplication(tmp_path: Path) -> None:
     (tmp_path / "crawl").mkdir()
     rows = [{"id": str(n), "url": f"https://example.org/{n // 2}", "text": f"{SENTENCE}\n{n}"} for n in range(8)]
     (tmp_path / "crawl/a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     done = penstock(tmp_path, "dedup", "urls", "crawl", "pages")
     assert done.returncode == 0, done.stderr
-    assert "Of 8 documents 4 are duplicates of another (50.0%)." in done.stdout
+    assert "Found 4 duplicates in 8 documents (50.0%)." in done.stdout
     assert kept(tmp_path / "pages") == ["0", "2", "4", "6"]
     done = penstock(tmp_path, "dedup", "lines", "crawl", "clean")
     assert done.returncode == 0, done.stderr
     assert "Cut 7 lines out of the documents." in done.stdout
-    assert "What was cut, and why: clean/CutLines" in done.stdout
+    assert "Table of what was cut and why: clean/CutLines" in done.stdout
 
 
-def test_a_second_crawl_is_compared_with_the_first_by_its_index(tmp_path: Path) -> None:
+def test_a_second_crawl_is_compared_with_the_index_of_the_first(tmp_path: Path) -> None:
     write_crawl(tmp_path)
     first = penstock(tmp_path, "dedup", "fuzzy", "crawl", "one", "--index", "index")
     assert first.returncode == 0, first.stderr
     (tmp_path / "crawl/a.jsonl").rename(tmp_path / "crawl/b.jsonl")
     second = penstock(tmp_path, "dedup", "fuzzy", "crawl", "two", "--index", "index", "--verify", "signature")
-    assert "Of 6 documents 6 are duplicates of another (100.0%)" in second.stdout, second.stderr
+    assert "Found 6 duplicates in 6 documents (100.0%)" in second.stdout, second.stderr
 
 
 @pytest.mark.parametrize("kind", ["exact", "fuzzy", "lines", "urls"])

@@ -1,4 +1,4 @@
-"""``penstock doctor --clean``: removes what killed runs left, and nothing else."""
+"""``penstock doctor --clean`` removes the leftovers of killed runs, and nothing else."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ for kind in sys.argv[2:]:
 
 
 def leave(parent: Path, *kinds: str) -> list[Path]:
-    """Let a process make folders, and end without removing them."""
+    """Start a process that makes folders and ends without removing them."""
     parent.mkdir(exist_ok=True)
     command = [sys.executable, "-c", MAKE, str(parent), *kinds]
     return [Path(line) for line in subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()]
@@ -70,13 +70,13 @@ def test_the_spill_folder_of_a_leftover_is_found_wherever_it_is(tmp_path: Path) 
     assert {leftover.path for leftover in find_leftovers([tmp_path / "memory"])} == {memory}
 
 
-def test_folders_of_another_machine_or_user_are_left_alone(tmp_path: Path) -> None:
+def test_folders_of_another_machine_or_user_are_not_removed(tmp_path: Path) -> None:
     [dead] = leave(tmp_path, "")
     _, pid, start, machine, boot, random = dead.name.split("-")
     other = tmp_path / f"penstock-{pid}-{start}-{'0' * 8}-{boot}-{random}"
     dead.rename(other)
     assert find_leftovers([tmp_path]) == []
-    # Of the same machine, before it was started anew: but the folder is younger than that start.
+    # Of the same machine before its restart; but the folder is newer than the restart.
     restarted = tmp_path / f"penstock-{pid}-{start}-{machine}-{'0' * 8}-{random}"
     other.rename(restarted)
     assert find_leftovers([tmp_path]) == []
@@ -88,7 +88,7 @@ def test_folders_of_another_machine_or_user_are_left_alone(tmp_path: Path) -> No
     assert find_leftovers([tmp_path]) == []
 
 
-def test_a_process_number_that_is_used_again_does_not_keep_a_leftover_alive(tmp_path: Path) -> None:
+def test_a_leftover_is_found_even_if_its_process_id_is_reused(tmp_path: Path) -> None:
     name = owned_name()
     _, pid, start, *rest = name.split("-")
     reused = tmp_path / "-".join(["penstock", pid, str(int(start) + 1), *rest])

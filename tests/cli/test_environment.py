@@ -1,4 +1,4 @@
-"""Odd surroundings of a command: no current folder, a full disk, ASCII only, a reader that goes away."""
+"""Commands in unusual environments: no current folder, a full disk, ASCII output, a closed pipe."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_deleted_current_folder_is_explained(tmp_path: Path) -> None:
 
 @needs_mounts
 @pytest.mark.parametrize("executor", ["InlineExecutor", "StreamingExecutor"])
-def test_a_checkpoint_disk_that_fills_is_explained_and_the_run_resumes(executor: str, tmp_path: Path) -> None:
+def test_a_full_checkpoint_disk_is_explained_and_the_run_resumes(executor: str, tmp_path: Path) -> None:
     (tmp_path / "filling.py").write_text(
         "from pathlib import Path\n"
         "from penstock import DocumentBatch, ProcessingStage\n"
@@ -80,7 +80,7 @@ def test_a_checkpoint_disk_that_fills_is_explained_and_the_run_resumes(executor:
 
 
 @pytest.mark.parametrize("command", ["plan", "run", "why", "doctor"])
-def test_output_in_ascii_has_the_same_words_and_no_error(command: str, tmp_path: Path) -> None:
+def test_ascii_output_has_the_same_text_and_no_error(command: str, tmp_path: Path) -> None:
     write_job(tmp_path)
     if command == "why":
         assert penstock(tmp_path, "run", "job.yaml").returncode == 0
@@ -93,7 +93,7 @@ def test_output_in_ascii_has_the_same_words_and_no_error(command: str, tmp_path:
         assert "Pool 2: jsonl_reader_stage ... jsonl_writer" in done.stdout
 
 
-def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+def test_a_closed_output_pipe_is_not_an_error(tmp_path: Path) -> None:
     process = subprocess.Popen([*PENSTOCK, "doctor"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     process.stdout.close()
@@ -103,7 +103,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     assert process.wait() == 141
 
 
-def test_a_run_goes_on_when_nothing_reads_what_it_reports(tmp_path: Path) -> None:
+def test_a_run_continues_when_its_stderr_is_closed(tmp_path: Path) -> None:
     write_job(tmp_path)
     process = subprocess.Popen([*PENSTOCK, "run", "job.yaml"], cwd=tmp_path, stderr=subprocess.PIPE)
     assert process.stderr is not None
@@ -112,7 +112,7 @@ def test_a_run_goes_on_when_nothing_reads_what_it_reports(tmp_path: Path) -> Non
     assert len(list((tmp_path / "clean").glob("*.jsonl"))) == 5
 
 
-def test_sigterm_to_a_command_gives_143_and_says_how_to_resume(tmp_path: Path) -> None:
+def test_sigterm_exits_with_143_and_prints_how_to_resume(tmp_path: Path) -> None:
     (tmp_path / "waiting.py").write_text(
         "import time\n"
         "from pathlib import Path\n"

@@ -1,4 +1,4 @@
-"""``penstock list``: the reference in a terminal."""
+"""``penstock list`` prints the reference in a terminal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def refused(*arguments: str) -> str:
     return done.output
 
 
-def test_categories_are_listed_with_how_many_they_hold() -> None:
+def test_categories_are_listed_with_their_number_of_entries() -> None:
     assert re.search(r"^filters +\d+ ", printed(), flags=re.MULTILINE)
     assert "recipes" in printed()
 
@@ -61,7 +61,7 @@ def test_a_filter_is_found_by_the_name_it_has_in_tables_and_in_any_case() -> Non
     )
 
 
-def test_there_are_no_classifiers_and_it_says_so() -> None:
+def test_listing_classifiers_says_that_there_are_none() -> None:
     assert "has no classifiers yet" in printed("classifiers")
 
 

@@ -1,4 +1,4 @@
-"""A path given as an argument is text, whatever YAML would make of it."""
+"""A path given as an argument is text, even if YAML would parse it as a number or date."""
 
 from __future__ import annotations
 
@@ -19,48 +19,48 @@ def penstock(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("name", ODD_NAMES)
-def test_a_variable_is_used_as_it_is_given(name: str) -> None:
+def test_variables_are_used_without_parsing(name: str) -> None:
     recipe = load_recipe("gopher", variables={"input_path": name, "output_path": f"out-{name}", "text_field": name})
     assert recipe.pipeline.stages[0].reads_from() == [name]
     assert recipe.pipeline.stages[-1].writes_to() == f"out-{name}"
 
 
-def test_an_override_counts_more_than_a_variable_and_is_yaml() -> None:
+def test_overrides_take_precedence_over_variables_and_are_parsed_as_yaml() -> None:
     recipe = load_recipe("gopher", ["output_path='7'"], variables={"input_path": "in", "output_path": "out"})
     assert recipe.pipeline.stages[-1].writes_to() == "7"
 
 
 @pytest.mark.parametrize(("source", "target"), [("2024", "clean"), ("crawl", "2024-10-01"), ("${x}", "null")])  # fmt: skip
-def test_curate_takes_paths_as_they_are_typed(tmp_path: Path, source: str, target: str) -> None:
+def test_curate_treats_paths_as_text(tmp_path: Path, source: str, target: str) -> None:
     (tmp_path / source).mkdir()
     (tmp_path / source / "a.jsonl").write_text('{"id": "1", "text": "too short"}\n')
     done = penstock(tmp_path, "curate", source, target, "--recipe", "gopher")
     assert done.returncode == 0, done.stderr
-    assert "Read 1 documents" in done.stderr
+    assert "Read 1 document," in done.stderr
     assert (tmp_path / target / "_penstock/summary.json").exists()
 
 
 @pytest.mark.parametrize("command", [["curate", "NAME", "out"], ["preview", "NAME"], ["dedup", "exact", "NAME", "out"]])
 @pytest.mark.parametrize("name", ["null", "${x}"])
-def test_an_absent_path_is_named_as_it_was_typed(tmp_path: Path, command: list[str], name: str) -> None:
+def test_a_missing_path_is_named_as_typed(tmp_path: Path, command: list[str], name: str) -> None:
     done = penstock(tmp_path, *(name if word == "NAME" else word for word in command))
     assert f"{name}: there is no such file or folder." in done.stderr
     assert done.returncode == 2
 
 
-def test_preview_and_dedup_take_paths_as_they_are_typed(tmp_path: Path) -> None:
+def test_preview_and_dedup_treat_paths_as_text(tmp_path: Path) -> None:
     (tmp_path / "2024").mkdir()
     (tmp_path / "2024/a.jsonl").write_text('{"id": "1", "text": "too short"}\n' * 2)
     done = penstock(tmp_path, "preview", "2024", "--recipe", "gopher", "--text-field", "text")
     assert done.returncode == 0, done.stderr
     done = penstock(tmp_path, "dedup", "exact", "2024", "2024-10-01")
     assert done.returncode == 0, done.stderr
-    assert "Of 2 documents 1 are duplicates" in done.stdout
+    assert "Found 1 duplicate in 2 documents" in done.stdout
 
 
 @pytest.mark.parametrize("value", ["2024-10-01", "null"])
-def test_an_override_that_is_no_text_to_yaml_says_to_quote_it(tmp_path: Path, value: str) -> None:
+def test_an_override_that_yaml_does_not_read_as_text_must_be_quoted(tmp_path: Path, value: str) -> None:
     done = penstock(tmp_path, "plan", "gopher", f"input_path={value}", "output_path=out")
-    assert "JsonlReader takes text as 'file_paths'; YAML reads this value as" in done.stderr
+    assert "JsonlReader expects text for 'file_paths'; YAML reads this value as" in done.stderr
     assert "Put it in quotes" in done.stderr
     assert done.returncode == 2

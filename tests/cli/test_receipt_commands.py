@@ -37,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_why_tells_the_story_of_a_document(folder: Path) -> None:
+def test_why_shows_score_threshold_and_verdict_of_a_document(folder: Path) -> None:
     done = penstock(folder, "why", "clean", "0-1")
     assert done.returncode == 0, done.stderr
     assert "0-1: dropped by word_count" in done.stdout
@@ -54,7 +54,7 @@ def test_why_as_json_names_the_file_it_was_written_to(folder: Path) -> None:
     assert receipt["text"].startswith("The mill")
 
 
-def test_why_of_a_line_that_could_not_be_read(folder: Path) -> None:
+def test_why_explains_a_line_that_could_not_be_read(folder: Path) -> None:
     done = penstock(folder, "why", "clean", "part-0.jsonl:61")
     assert done.returncode == 0, done.stderr
     assert "was set aside by 'jsonl_reader_stage': not JSON" in done.stdout
@@ -67,11 +67,11 @@ def test_why_shows_what_a_stage_dropped(folder: Path) -> None:
     assert all(sample["score"] < 50 and "text" in sample for sample in samples)
 
 
-def test_why_alone_counts(folder: Path) -> None:
+def test_why_without_a_document_prints_counts(folder: Path) -> None:
     assert "120 documents" in penstock(folder, "why", "clean").stdout
 
 
-def test_whatif_counts_and_shows_who_would_change_sides(folder: Path) -> None:
+def test_whatif_counts_and_shows_documents_whose_verdict_would_change(folder: Path) -> None:
     done = penstock(folder, "whatif", "clean", "word_count.min_words=100")
     assert done.returncode == 0, done.stderr
     assert "word_count.min_words: 50 → 100" in done.stdout
@@ -81,7 +81,7 @@ def test_whatif_counts_and_shows_who_would_change_sides(folder: Path) -> None:
     assert outcome["total"]["would_keep"] < outcome["total"]["kept"]
 
 
-def test_preview_expects_what_the_run_came_to_and_writes_nothing(folder: Path) -> None:
+def test_preview_predicts_the_result_of_the_run_and_writes_nothing(folder: Path) -> None:
     before = sorted(folder.rglob("*"))
     preview = json.loads(penstock(folder, "preview", "crawl", "--json").stdout)
     assert sorted(folder.rglob("*")) == before
@@ -94,9 +94,9 @@ def test_preview_expects_what_the_run_came_to_and_writes_nothing(folder: Path) -
     assert any("2 records" in sentence for sentence in preview["suspicious"])
 
 
-def test_preview_points_at_a_stage_that_drops_everything(folder: Path) -> None:
+def test_preview_warns_about_a_stage_that_drops_everything(folder: Path) -> None:
     done = penstock(folder, "preview", "crawl", "stages.1.filter_obj.min_words=99999")
-    assert "Look at this: 'word_count' drops every document that reaches it." in done.stdout
+    assert "Warning: 'word_count' drops every document that reaches it." in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_preview_points_at_a_stage_that_drops_everything(folder: Path) -> None:
         (["preview", "crawl", "--text-field", "body"], "column 'body' is missing"),
     ],
 )
-def test_mistakes_are_one_paragraph(folder: Path, arguments: list[str], expected: str) -> None:
+def test_errors_are_one_paragraph_without_traceback(folder: Path, arguments: list[str], expected: str) -> None:
     done = penstock(folder, *arguments)
     assert expected in done.stderr
     assert "Traceback" not in done.stderr

@@ -1,4 +1,4 @@
-"""``penstock script``: a file runs as python would run it, with ``nemo_curator`` meaning Penstock."""
+"""``penstock script`` runs a file as python does, with ``nemo_curator`` mapped to Penstock."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run_script(folder: Path, source: str, *arguments: str) -> Result:
     return CliRunner().invoke(command, [str(file), *arguments])
 
 
-def test_the_name_means_penstock(tmp_path: Path) -> None:
+def test_importing_nemo_curator_imports_penstock(tmp_path: Path) -> None:
     result = run_script(
         tmp_path, "from nemo_curator.pipeline import Pipeline\nprint(__name__, Pipeline('p').describe())"
     )
@@ -38,10 +38,10 @@ def test_everything_after_the_file_belongs_to_the_script(tmp_path: Path) -> None
     assert result.output == "['--input', 'a b', '-v', '--', '--help']\n"
 
 
-def test_modules_beside_the_script_are_found_and_nothing_is_left_behind(tmp_path: Path) -> None:
+def test_modules_next_to_the_script_are_found_and_sys_path_is_restored(tmp_path: Path) -> None:
     before = list(sys.path), list(sys.argv)
-    (tmp_path / "beside_the_script.py").write_text("ANSWER = 42\n")
-    result = run_script(tmp_path, "from beside_the_script import ANSWER; print(ANSWER)")
+    (tmp_path / "next_to_the_script.py").write_text("ANSWER = 42\n")
+    result = run_script(tmp_path, "from next_to_the_script import ANSWER; print(ANSWER)")
     assert result.output == "42\n"
     assert (sys.path, sys.argv) == before
 
@@ -50,7 +50,7 @@ def test_the_exit_status_of_the_script_is_kept(tmp_path: Path) -> None:
     assert run_script(tmp_path, "raise SystemExit(7)").exit_code == 7
 
 
-def test_a_missing_name_is_an_error_to_act_on(tmp_path: Path) -> None:
+def test_a_missing_name_suggests_the_nearest(tmp_path: Path) -> None:
     result = run_script(tmp_path, "from nemo_curator.tasks import DocumentBach")
     assert "Nearest: DocumentBatch (penstock)" in str(result.exception)
 

@@ -38,7 +38,7 @@ def run(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_an_earlier_run_is_carried_over_to_another_cluster(run: Path) -> None:
+def test_an_earlier_run_is_simulated_on_another_cluster(run: Path) -> None:
     done = simulate(
         run, "run.json", "--cluster", CLUSTER, "--items", "100000", "--price", "gpu=2.5", "--price", "cpu=0.01"
     )
@@ -63,7 +63,7 @@ def test_a_thousand_nodes_and_a_hundred_million_items(run: Path) -> None:
     assert re.search(r"embed\s+90,000,000\s+0.4\s+8,000", done.stdout)
 
 
-def test_a_recipe_is_told_how_long_its_pools_take(tmp_path: Path) -> None:
+def test_a_recipe_needs_the_time_per_task_of_its_pools(tmp_path: Path) -> None:
     (tmp_path / "crawl").mkdir()
     (tmp_path / "crawl/a.jsonl").write_text('{"text": "x"}\n')
     arguments = [
@@ -75,9 +75,9 @@ def test_a_recipe_is_told_how_long_its_pools_take(tmp_path: Path) -> None:
         "--items",
         "3200",
     ]
-    untold = simulate(tmp_path, *arguments)
-    assert untold.returncode == 2
-    assert "nobody knows how long a task takes in jsonl_reader" in untold.stderr
+    unknown = simulate(tmp_path, *arguments)
+    assert unknown.returncode == 2
+    assert "the time per task is unknown for jsonl_reader" in unknown.stderr
     done = simulate(tmp_path, *arguments, "--seconds", "jsonl_reader=2.0")
     assert done.returncode == 0, done.stderr
     assert re.search(r"wall time   3 min 2\d s", done.stdout), done.stdout
@@ -90,10 +90,13 @@ def test_a_recipe_is_told_how_long_its_pools_take(tmp_path: Path) -> None:
         (["run.json", "--cluster", "4x(8xH100,128cpu,1TB)"], "'8xH100' in '(8xH100,128cpu,1TB)' is not understood"),
         (["run.json", "--cluster", "4y(128cpu)"], "expected a kind of node at '4y(128cpu)' (character 1)"),
         (["run.json", "--cluster", "(128cpu)"], "says nothing about memory, as in 1TB"),
-        (["run.json", "--cluster", "(8cpu,16GB)"], "a worker of 'embed' needs 1 CPU, 1 GPU, which fits nowhere"),
+        (["run.json", "--cluster", "(8cpu,16GB)"], "a worker of 'embed' needs 1 CPU, 1 GPU, which fits on no node"),
         (["run.json", "--cluster", CLUSTER, "--seconds", "ebmed=1"], "Did you mean 'embed'?"),
         (["run.json", "--cluster", CLUSTER, "--seconds", "embed=fast"], "'fast' is not a number that is 0 or more"),
-        (["run.json", "--cluster", CLUSTER, "--price", "tpu=1"], "'tpu' has no price here; gpu, cpu, node have."),
+        (
+            ["run.json", "--cluster", CLUSTER, "--price", "tpu=1"],
+            "'tpu' cannot have a price; expected one of gpu, cpu, node.",
+        ),
         (["run.json", "--cluster", CLUSTER, "--bytes", "embed"], "'embed' is not of the form NAME=VALUE"),
         (["run.json", "x=1", "--cluster", CLUSTER], "'x=1' changes a recipe, but run.json is an earlier run."),
         (["missing.json"], "missing.json: No such file or directory."),
@@ -101,7 +104,7 @@ def test_a_recipe_is_told_how_long_its_pools_take(tmp_path: Path) -> None:
         (["no-such-recipe"], "'no-such-recipe' is neither a file nor a recipe"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_sentence(run: Path, arguments: list[str], expected: str) -> None:
+def test_wrong_arguments_are_explained_without_traceback(run: Path, arguments: list[str], expected: str) -> None:
     (run / "broken.json").write_text('{"stages": []}')
     done = simulate(run, *arguments)
     assert expected in " ".join(done.stderr.split())

@@ -1,4 +1,4 @@
-"""What a document, an id, a file name or an error holds cannot control the terminal that shows it."""
+"""Documents, ids, file names and errors cannot control the terminal that shows them."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("attack", [*ATTACKS.values(), "\ud800 \udc9b"], ids=[*ATTACKS.keys(), "surrogates"])
-def test_each_attack_is_written_out(attack: str) -> None:
+def test_control_characters_are_escaped(attack: str) -> None:
     assert_harmless(printable(attack))
     assert printable(attack).encode("utf-8")
     assert "\\" in printable(attack)
 
 
-def test_ordinary_text_of_any_language_stays_as_it_is() -> None:
+def test_ordinary_text_of_any_language_is_unchanged() -> None:
     text = "Grüße, 你好, سلام, שלום, می‌خواهم, 👩‍👩‍👧, é, \\n"  # with joiners, which these need
     assert printable(text) == text
     assert printable_lines("a\n\tb\r") == "a\n\tb\\r"
@@ -104,26 +104,26 @@ def test_no_command_prints_control_characters(folder: Path, arguments: list[str]
     assert refused or done.returncode in (0, 2), done.stderr
 
 
-def test_markup_in_texts_and_ids_is_shown_as_it_is(folder: Path) -> None:
+def test_markup_in_texts_and_ids_is_printed_literally(folder: Path) -> None:
     shown = penstock(folder, "why", "clean", MARKUP, "--chars", "500").stdout
     assert f"{MARKUP}: dropped by" in shown
     assert f"{MARKUP} x" in shown
     assert "[bold]b.jsonl" in shown
 
 
-def test_a_bad_line_is_shown_with_its_escapes_written_out(folder: Path) -> None:
+def test_control_characters_of_a_bad_line_are_escaped(folder: Path) -> None:
     shown = penstock(folder, "why", "clean", f"{NAME}:23").stdout
     assert "was set aside by 'jsonl_reader_stage'" in shown
     assert r"{broken \x1b[2J\x1b]8;;http://evil" in shown
 
 
-def test_json_output_still_holds_the_very_text(folder: Path) -> None:
+def test_json_output_contains_the_exact_text(folder: Path) -> None:
     receipt = json.loads(penstock(folder, "why", "clean", "d1", "--json").stdout)
     assert "\x1b[2J" in receipt["text"]
     assert "\u202eevil" in receipt["text"]
 
 
-def test_a_terminal_gets_no_more_than_a_file(tmp_path: Path) -> None:
+def test_output_to_a_terminal_has_no_more_control_characters_than_to_a_file(tmp_path: Path) -> None:
     """On a real terminal, where progress is drawn in place and texts have colours."""
     (tmp_path / "job.yaml").write_text(
         f"name: {json.dumps(f'job {HOSTILE[:60]}')}\n"

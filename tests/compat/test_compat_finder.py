@@ -1,4 +1,4 @@
-"""How ``nemo_curator`` comes and goes, and what is said about names it does not have."""
+"""Install and remove the ``nemo_curator`` import hook; missing names are explained."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class TestWithFinder:
 
 
 @pytest.mark.usefixtures("no_compat")
-def test_without_the_finder_there_is_no_such_name() -> None:
+def test_nemo_curator_cannot_be_imported_without_the_finder() -> None:
     finder.install()
     import_module("nemo_curator.tasks")
     finder.uninstall()
@@ -99,7 +99,9 @@ def test_without_the_finder_there_is_no_such_name() -> None:
 
 
 @pytest.mark.usefixtures("no_compat")
-def test_a_folder_that_only_has_the_name_is_no_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_named_nemo_curator_is_not_treated_as_the_real_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "nemo_curator").mkdir()
     monkeypatch.syspath_prepend(str(tmp_path))
     finder.install()  # a warning would be an error
@@ -123,7 +125,7 @@ def test_the_real_package_already_imported_is_an_error() -> None:
     assert import_module("nemo_curator") is real
 
 
-def test_one_line_on_top_of_a_script_is_enough(tmp_path: Path) -> None:
+def test_one_import_line_is_enough_for_a_script(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
         "import penstock.compat.nemo_curator\n"

@@ -1,4 +1,4 @@
-"""The table is true: every entry is there, and no name is both served and missing."""
+"""The table of names is correct: every entry resolves, and no name is both available and missing."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ ENTRIES = [(module, name, target) for module, names in NAMES.items() for name, t
 
 @pytest.mark.parametrize(("module", "name", "target"), ENTRIES, ids=[f"{m}.{n}" for m, n, _ in ENTRIES])
 @pytest.mark.usefixtures("compat")
-def test_every_entry_gives_our_own_object(module: str, name: str, target: str) -> None:
+def test_every_entry_resolves_to_a_penstock_object(module: str, name: str, target: str) -> None:
     home, _, attribute = target.partition(":")
     assert getattr(import_module(module), name) is getattr(import_module(home), attribute)
     assert name in dir(import_module(module))
 
 
-def test_no_name_is_both_served_and_wanted() -> None:
+def test_no_name_is_both_available_and_listed_as_missing() -> None:
     served = {name for names in NAMES.values() for name in names}
     wanted = {name for names in WANTED.values() for name in names}
     assert not served & wanted
 
 
-def test_what_a_user_types_first_has_a_name_there() -> None:
+def test_the_main_public_names_are_in_the_table() -> None:
     served = {name for names in NAMES.values() for name in names}
     # The peer has no executor that runs in the calling process, and no receipts, so there is no name to map.
     assert set(penstock.__all__) - served == {"InlineExecutor", "StreamingExecutor", "Verdicts"}

@@ -1,7 +1,7 @@
-"""Scripts that users of ``nemo_curator`` are shown, each run as it stands, with what it refers to put around it.
+"""Run example scripts for ``nemo_curator`` unchanged; each test supplies the names and files that its script uses.
 
-A script that needs a capability we do not have yet is a strict expected failure that names it: when the capability
-lands, the test fails until the mark is taken off.
+A script that needs a capability that Penstock does not have yet is marked as a strict expected failure that names it.
+When the capability is added, the test fails until the mark is removed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("compat", "folder")
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in a folder that has the inputs the scripts name: three files of two documents each."""
+    """Change to a folder with the inputs that the scripts use: three files of two documents each."""
     monkeypatch.chdir(tmp_path)
     for name in ("input", "jsonl_input", "parquet_input"):
         (tmp_path / name).mkdir()
@@ -42,7 +42,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(script: str, around: Namespace | None = None, instead: dict[str, str] | None = None) -> Namespace:
-    """Run a script as python would, with some names already there, and return all the names it leaves."""
+    """Run a script with predefined names and return the names that it defines."""
     path = SCRIPTS / f"{script}.py"
     source = path.read_text(encoding="utf-8")
     for written, meant in (instead or {}).items():
@@ -53,12 +53,12 @@ def run(script: str, around: Namespace | None = None, instead: dict[str, str] | 
 
 
 def needs(capability: str) -> pytest.MarkDecorator:
-    """Expect the script to fail for the want of something that is not there yet."""
+    """Expect the script to fail because of a missing capability."""
     return pytest.mark.xfail(strict=True, raises=MissingNameError, reason=f"needs {capability}")
 
 
 def tasks_of(reader: ProcessingStage[Any, Any]) -> list[list[str]]:
-    """Return the ids of the documents in each task a reader gives."""
+    """Return the ids of the documents in each task that a reader returns."""
     tasks = Pipeline("read", stages=[reader]).run(InlineExecutor(show_progress=False))
     return [task.to_pyarrow()["id"].to_pylist() for task in tasks if isinstance(task, DocumentBatch)]
 
@@ -67,7 +67,7 @@ ALL_IDS = [f"{number}-{row}" for number in range(3) for row in range(2)]
 
 
 class StageWithAnything(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """A stage of the user's own, of which a script shows only that it is made with something."""
+    """Stand in for a user's stage whose definition the script does not show."""
 
     def __init__(self, *_: object) -> None:
         pass
@@ -122,7 +122,7 @@ def test_resources_1() -> None:
 
 @pytest.mark.ray
 def test_resources_2(folder: Path) -> None:
-    """Megabytes instead of gigabytes: Ray refuses to claim memory that is not there. The next pipeline runs on it."""
+    """Use megabytes instead of gigabytes: Ray refuses more memory than the machine has."""
     ray = pytest.importorskip("ray")
     try:
         run("resources_2", instead={"00_000_000_000": "00_000_000"})
@@ -172,7 +172,7 @@ def test_memory_5() -> None:
 
 
 def test_memory_6(folder: Path) -> None:
-    """The script makes the workflow and names no file type, so Parquet is expected; here it runs, too."""
+    """The script creates the workflow without a file type, so Parquet is expected; the test also runs it."""
     (folder / "input").rename(folder / "jsonl")
     (folder / "parquet_input").rename(folder / "input")
     table = pq.read_table(folder / "input/0.parquet")
@@ -191,7 +191,7 @@ def test_memory_7() -> None:
 
 
 def test_gpu_1() -> None:
-    """On a machine without a GPU the line does no harm, and says so."""
+    """On a machine without a GPU the line only warns."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         client = run("gpu_1")["client"]

@@ -1,4 +1,4 @@
-"""Recipes: what they describe, and what is said about wrong ones."""
+"""Load recipes; errors in recipes are explained."""
 
 from __future__ import annotations
 
@@ -54,21 +54,21 @@ def test_a_recipe_becomes_a_pipeline(tmp_path: Path) -> None:
     assert recipe.pipeline.stages[2].writes_to() == "out/"
 
 
-def test_overrides_reach_variables_and_anything_inside(tmp_path: Path) -> None:
+def test_overrides_change_variables_and_nested_values(tmp_path: Path) -> None:
     recipe = load(tmp_path, GOOD, "input_path=d", "min_words=80", "stages.1.filter_obj.max_words=90")
     _, rule = word_filter(recipe)
     assert (rule.min_words, rule.max_words) == (80, 90)
 
 
-def test_settings_can_be_given_that_the_recipe_leaves_out(tmp_path: Path) -> None:
+def test_overrides_can_set_settings_missing_from_the_recipe(tmp_path: Path) -> None:
     recipe = load(tmp_path, GOOD, "input_path=d", "name=other", "checkpoint_path=state")
     assert (recipe.pipeline.name, recipe.checkpoint_path) == ("other", "state")
 
 
 MISTAKES = [
-    # what stands in the recipe, what is typed instead, what is said
+    # text in the recipe, its replacement, expected error
     ("ScoreFilter", "ScoreFliter", ":7: stages.1._target_: there is no 'ScoreFliter' in Penstock. Did you mean 'ScoreFilter'?"),
-    ("min_words: ${", "min_wrods: ${", ":10: stages.1.filter_obj.min_wrods: penstock.text.WordCountFilter takes no 'min_wrods'"),
+    ("min_words: ${", "min_wrods: ${", ":10: stages.1.filter_obj.min_wrods: penstock.text.WordCountFilter has no parameter 'min_wrods'"),
     ("${min_words}", "${min_wrods}", ":10: stages.1.filter_obj.min_words: ${min_wrods} is not defined in this recipe. Did you"),
     ("output_path: out/", "output_path: out/\nmdoe: error", ":3: mdoe: unknown key"),
     ("stages:", "stagse:", ":4: stagse: unknown key"),
@@ -78,15 +78,15 @@ MISTAKES = [
     ("cpus: 2", "cpus: -2", ":7: stages.1: ScoreFilter: Resources(cpus=-2): expected a finite number"),
     ("_target_: JsonlReader", "_target_: JsonlReader\n    blocksize: 1MB\n    files_per_partition: 2", "exclude each other"),
     ("  - _target_: JsonlReader", "  - target: JsonlReader", "a stage is a mapping with a _target_"),
-    ("JsonlReader", "WordCountFilter", "takes no 'file_paths'"),
-    ("min_words: 3", "min_words: 3\nmin_words: 4", ":4: 'min_words' is given twice"),
+    ("JsonlReader", "WordCountFilter", "has no parameter 'file_paths'"),
+    ("min_words: 3", "min_words: 3\nmin_words: 4", ":4: the key 'min_words' appears twice"),
     ("stages:", "stages: [", "this is not YAML"),
     ("min_words: 3", "min_words: ${min_words}", "refers to itself"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("old", "new", "expected"), MISTAKES)
-def test_mistakes_are_named_with_file_line_and_the_way_out(tmp_path: Path, old: str, new: str, expected: str) -> None:
+def test_recipe_errors_name_file_line_and_correction(tmp_path: Path, old: str, new: str, expected: str) -> None:
     with pytest.raises(RecipeError) as caught:
         load(tmp_path, GOOD.replace(old, new), "input_path=data")
     assert expected in str(caught.value)
@@ -99,16 +99,16 @@ def test_mistakes_are_named_with_file_line_and_the_way_out(tmp_path: Path, old: 
         (["input_path"], "'input_path' is not an override. Write key=value"),
         (["inptu_path=x"], "the recipe has no 'inptu_path'; it has input_path, output_path, min_words, stages."),
         (["stages.9.path=x"], "'stages' is a list; use a number from 0 to 2"),
-        (["min_words.a=x"], "'min_words' is 3, which has nothing inside"),
+        (["min_words.a=x"], "'min_words' is 3, which contains no other values"),
     ],
 )
-def test_wrong_overrides(tmp_path: Path, overrides: list[str], expected: str) -> None:
+def test_wrong_overrides_are_explained(tmp_path: Path, overrides: list[str], expected: str) -> None:
     with pytest.raises(RecipeError) as caught:
         load(tmp_path, GOOD, *overrides)
     assert expected in str(caught.value)
 
 
-def test_stages_beside_the_recipe_are_found(tmp_path: Path) -> None:
+def test_stages_next_to_the_recipe_are_found(tmp_path: Path) -> None:
     (tmp_path / "stages_beside_recipe.py").write_text(
         "from penstock import ProcessingStage\nclass Mine(ProcessingStage):\n    def process(self, task): return task\n"
     )
@@ -116,7 +116,7 @@ def test_stages_beside_the_recipe_are_found(tmp_path: Path) -> None:
     assert (recipe.pipeline.stages[0].name, recipe.pipeline.stages[0].batch_size) == ("Mine", 4)
 
 
-def test_shipped_recipes_are_found_by_name_and_plan() -> None:
+def test_built_in_recipes_are_found_by_name_and_can_be_planned() -> None:
     assert "english-web" in shipped_recipes()
     for name in shipped_recipes():
         recipe = load_recipe(name, ["input_path=in", "output_path=out"])
@@ -129,18 +129,18 @@ def test_shipped_recipes_are_found_by_name_and_plan() -> None:
         ("name: x\n", "this one has neither"),
         ("stages: []\nworkflow: {_target_: FuzzyDeduplicationWorkflow}\n", "this one has both"),
         ("workflow: {_target_: JsonlReader, file_paths: in}\n", "workflow: a workflow is a mapping with a _target_"),
-        ("workflow: {_target_: ExactDeduplicationWorkflow, output: out}\n", "takes no 'output'"),
+        ("workflow: {_target_: ExactDeduplicationWorkflow, output: out}\n", "has no parameter 'output'"),
     ],
 )
-def test_a_recipe_is_either_stages_or_a_workflow(tmp_path: Path, text: str, expected: str) -> None:
+def test_a_recipe_has_either_stages_or_a_workflow(tmp_path: Path, text: str, expected: str) -> None:
     with pytest.raises(RecipeError) as caught:
         load(tmp_path, text)
     assert expected in str(caught.value)
 
 
-def test_a_workflow_takes_no_checkpoint(tmp_path: Path) -> None:
+def test_a_workflow_refuses_a_checkpoint(tmp_path: Path) -> None:
     recipe = load(tmp_path, "workflow: {_target_: ExactDeduplicationWorkflow, output_path: out, input_path: in}\n")
-    with pytest.raises(RecipeError, match="goes on by itself"):
+    with pytest.raises(RecipeError, match="resumes without a checkpoint"):
         recipe.run("state")
 
 

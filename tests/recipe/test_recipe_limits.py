@@ -1,4 +1,4 @@
-"""Recipes that would take all memory or never end are refused; ordinary anchors and aliases work."""
+"""Recipes that would exhaust memory or recurse forever are refused; ordinary anchors and aliases work."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ MANY_USES = f"a: &a {'x' * 100_000}\nb: [{','.join(['*a'] * 10_000)}]\nname: '${
         (f"{MERGES}stages: [*a11]\n", "the recipe has more than 20,000 entries"),
         (f"{TEXTS}name: ${{a11}}\n{STAGES}", "job.yaml:13: name: the recipe has more than"),
         (f"{LISTS}stages: ${{a11}}\n", "job.yaml:13: stages.0"),
-        (f"{CHAIN}name: ${{a4999}}\n{STAGES}", "job.yaml:5001: name: entries are nested more than 100 deep"),
+        (f"{CHAIN}name: ${{a4999}}\n{STAGES}", "job.yaml:5001: name: entries are nested more than 100 levels deep"),
         (f"{MANY_USES}{STAGES}", "job.yaml:3: name.99: the recipe has more than 10,000,000 characters"),
-        ("stages: &s\n  - *s\n", "job.yaml:1: stages: an alias (*name) stands inside the entry that it repeats"),
-        ("stages: &s {<<: *s}\n", "an alias (*name) stands inside the entry that it repeats"),
-        ("name: x\nstages: " + "[" * 5000 + "]" * 5000, "job.yaml:2: entries are nested more than 100 deep"),
+        ("stages: &s\n  - *s\n", "job.yaml:1: stages: an alias (*name) is inside the entry that it repeats"),
+        ("stages: &s {<<: *s}\n", "an alias (*name) is inside the entry that it repeats"),
+        ("name: x\nstages: " + "[" * 5000 + "]" * 5000, "job.yaml:2: entries are nested more than 100 levels deep"),
         ("stages:\n" + "- x\n" * 30_000, "job.yaml:19999: the recipe has more than 20,000 entries"),
         (f"name: {':'.join(['1'] * 50_000)}\n{STAGES}", "job.yaml:1: '1:1:1:"),
         (f"name: {'1' * 400_000}\n{STAGES}", "job.yaml:1: '11111"),
         (f"{STAGES}# {'x' * MAX_BYTES}", f"job.yaml: this file is larger than {MAX_BYTES:,} bytes"),
-        (f"name: 2024-13-45\n{STAGES}", "job.yaml:1: '2024-13-45' looks like a number or date, but is none"),
+        (f"name: 2024-13-45\n{STAGES}", "job.yaml:1: '2024-13-45' looks like a number or date, but is not valid"),
         (f"name: !!python/name:os.system x\n{STAGES}", "job.yaml:1: could not determine a constructor"),
-        (f"? [a, b]\n: x\n{STAGES}", "job.yaml:1: a key is a word"),
+        (f"? [a, b]\n: x\n{STAGES}", "job.yaml:1: a key must be a word"),
         (f"a: &a x\nb: {{<<: *a}}\n{STAGES}", "job.yaml:1: '<<' takes the alias of a mapping"),
     ],
 )  # fmt: skip
@@ -65,19 +65,19 @@ def test_a_recipe_beyond_the_limits_is_refused_with_file_and_line(tmp_path: Path
     assert len(str(caught.value)) < 600
 
 
-def test_a_small_compressed_file_that_is_large_inside_is_refused(tmp_path: Path) -> None:
+def test_a_compressed_recipe_that_decompresses_to_a_large_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "job.yaml.gz").write_bytes(gzip.compress(b"#" * 50_000_000))
     with pytest.raises(RecipeError, match="larger than 1,000,000 bytes"):
         load_recipe(str(tmp_path / "job.yaml.gz"))
 
 
-def test_an_override_is_bounded_too() -> None:
+def test_overrides_have_the_same_limits_as_recipes() -> None:
     assert parse_value("{a: &x [1, 2], b: *x}") == {"a": [1, 2], "b": [1, 2]}
-    with pytest.raises(RecipeError, match="override 'a': entries are nested more than 100 deep"):
+    with pytest.raises(RecipeError, match="override 'a': entries are nested more than 100 levels deep"):
         parse_value("[" * 200 + "]" * 200, "override 'a'")
 
 
-def test_anchors_aliases_and_merge_keys_mean_what_yaml_says(tmp_path: Path) -> None:
+def test_anchors_aliases_and_merge_keys_follow_yaml(tmp_path: Path) -> None:
     recipe = load(
         tmp_path,
         "defaults: &defaults {text_field: body, score_field: words, invert: false}\n"
@@ -97,7 +97,7 @@ def test_anchors_aliases_and_merge_keys_mean_what_yaml_says(tmp_path: Path) -> N
     assert (rule.text_field, rule.score_field, rule.invert) == ("body", "words", True)
 
 
-def test_lines_of_merged_entries_are_those_of_the_mapping_they_come_from() -> None:
+def test_errors_in_merged_entries_name_the_line_of_the_original_mapping() -> None:
     document = parse_document("a: &a\n  x: 1\n  y: 2\nb:\n  <<: *a\n  y: 3\n", "f")
     assert document.data["b"] == {"x": 1, "y": 3}
     assert (document.lines[("b", "x")], document.lines[("b", "y")]) == (2, 6)

@@ -1,4 +1,4 @@
-"""A recipe describes stages and what they need. It cannot call anything else."""
+"""A recipe can create stages and their parameters; it cannot call anything else."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ HOSTILE = [
     ],
     ids=["stage", "argument", "executor", "workflow"],
 )
-def test_nothing_but_penstocks_kinds_of_things_is_made(
+def test_a_recipe_creates_only_allowed_kinds_of_objects(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, template: str, target: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -74,7 +74,7 @@ def test_nothing_but_penstocks_kinds_of_things_is_made(
     assert [path.name for path in tmp_path.iterdir()] == ["job.yaml"]
 
 
-def test_the_refusal_says_where_and_what_is_allowed(tmp_path: Path) -> None:
+def test_a_refused_target_names_its_place_and_the_allowed_classes(tmp_path: Path) -> None:
     with pytest.raises(RecipeError) as caught:
         load(tmp_path, "stages:\n  - _target_: os.system\n    command: ls\n")
     assert "job.yaml:2: stages.0._target_: a recipe may not call 'os.system'" in str(caught.value)
@@ -94,7 +94,7 @@ def test_the_refusal_says_where_and_what_is_allowed(tmp_path: Path) -> None:
     ],
     ids=lambda words: f"{words[0]} {words[1]}",
 )
-def test_no_command_runs_what_a_recipe_names(tmp_path: Path, arguments: list[str]) -> None:
+def test_no_command_calls_a_refused_target(tmp_path: Path, arguments: list[str]) -> None:
     variables = "".join(f"{name}: x\n" for name in ("input_path", "output_path", "reader", "writer"))
     used = "description: ${input_path}${output_path}${reader}${writer}\n"
     (tmp_path / "job.yaml").write_text(f"{variables}{used}stages:\n  - {{_target_: os.system, command: touch ran}}\n")
@@ -109,8 +109,8 @@ def test_no_command_runs_what_a_recipe_names(tmp_path: Path, arguments: list[str
     assert not (tmp_path / "ran").exists()
 
 
-def test_everything_a_recipe_made_so_far_it_still_makes() -> None:
-    """Every public class is one a recipe may make, but for those that hold data or are pipelines themselves."""
+def test_a_recipe_may_create_every_public_class_except_data_and_pipelines() -> None:
+    """Only data classes, pipelines and plain functions are refused."""
     known = [(module, name) for module in CATALOGUES for name in import_module(module).__all__]
     known += [(ours.partition(":")[0], ours.partition(":")[2]) for names in NAMES.values() for ours in names.values()]
     refused = set()
@@ -127,13 +127,13 @@ def test_everything_a_recipe_made_so_far_it_still_makes() -> None:
 
 
 @pytest.mark.parametrize("name", MAKEABLE)
-def test_the_list_of_what_may_be_made_names_classes_that_exist(name: str) -> None:
+def test_every_class_in_the_list_of_allowed_classes_exists(name: str) -> None:
     module, _, attribute = name.rpartition(".")
     found = getattr(import_module(module), attribute)
     assert f"{found.__module__}.{found.__qualname__}" == name
 
 
-def test_functions_and_classes_of_ones_own_are_used(tmp_path: Path) -> None:
+def test_user_functions_and_classes_can_be_stages(tmp_path: Path) -> None:
     (tmp_path / "own_parts_of_recipe.py").write_text(
         "from penstock import processing_stage\n"
         "from penstock.text import DocumentFilter\n"
@@ -155,7 +155,7 @@ def test_functions_and_classes_of_ones_own_are_used(tmp_path: Path) -> None:
     assert (strip.name, strip.batch_size, strip.resources.cpus) == ("strip", 4, 2)
     with pytest.raises(RecipeError, match=r"may not call 'own_parts_of_recipe\.plain'"):
         load(tmp_path, READER + "  - {_target_: own_parts_of_recipe.plain}\n")
-    with pytest.raises(RecipeError, match="takes no 'task'; it takes nothing"):
+    with pytest.raises(RecipeError, match="has no parameter 'task'; it has none"):
         load(tmp_path, READER + "  - {_target_: own_parts_of_recipe.strip, task: 1}\n")
 
 
@@ -169,8 +169,8 @@ def elsewhere() -> Iterator[fsspec.AbstractFileSystem]:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("{_target_: never_imported_by_recipe.Stage}", "may only name what Penstock has"),
-        ("{_target_: os.system}", "may only name what Penstock has"),
+        ("{_target_: never_imported_by_recipe.Stage}", "may use only names of Penstock"),
+        ("{_target_: os.system}", "may use only names of Penstock"),
         ("{_target_: penstock.cli.doctor.os.system}", "there is no module"),
         ("{_target_: penstock.recipe.recipe.Path}", "may not call"),
         ("{_target_: AddId, id_field: id, runtime_env: {pip: [x]}}", "may not set runtime_env"),
@@ -180,7 +180,7 @@ def elsewhere() -> Iterator[fsspec.AbstractFileSystem]:
         ),
     ],
 )
-def test_a_recipe_from_elsewhere_imports_nothing_but_penstock(
+def test_a_remote_recipe_imports_nothing_but_penstock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, elsewhere: fsspec.AbstractFileSystem, line: str, expected: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -194,14 +194,14 @@ def test_a_recipe_from_elsewhere_imports_nothing_but_penstock(
     assert sys.path == path
 
 
-def test_a_recipe_from_elsewhere_may_name_what_penstock_has(elsewhere: fsspec.AbstractFileSystem) -> None:
+def test_a_remote_recipe_may_use_names_of_penstock(elsewhere: fsspec.AbstractFileSystem) -> None:
     names = ("AddId", "penstock.text.AddId", "nemo_curator.stages.text.modules.AddId")
     stages = "".join(f"  - {{_target_: {name}, id_field: id}}\n" for name in names)
     elsewhere.pipe("/recipes/job.yaml", (READER + stages).encode())
     assert len(load_recipe("memory://recipes/job.yaml").pipeline.stages) == 4
 
 
-def test_a_file_url_is_a_file_of_this_machine(tmp_path: Path) -> None:
+def test_a_recipe_from_a_file_url_is_treated_as_local(tmp_path: Path) -> None:
     (tmp_path / "own_stage_by_url.py").write_text(
         "from penstock import ProcessingStage\nclass Mine(ProcessingStage):\n    def process(self, task): return task\n"
     )

@@ -1,4 +1,4 @@
-"""Every recipe that comes with Penstock runs as it stands, and keeps what it should of a small made corpus."""
+"""Every built-in recipe runs unchanged and keeps the expected documents of a small generated corpus."""
 
 import json
 from pathlib import Path
@@ -43,7 +43,7 @@ KEPT = {
 
 
 @pytest.mark.parametrize("name", sorted(KEPT))
-def test_a_recipe_keeps_what_it_should(tmp_path: Path, name: str) -> None:
+def test_a_built_in_recipe_keeps_the_expected_documents(tmp_path: Path, name: str) -> None:
     source = tmp_path / "crawl.jsonl"
     source.write_text("".join(json.dumps({"id": key, "body": text}) + "\n" for key, text in DOCUMENTS.items()))
     overrides = [f"input_path={source}", f"output_path={tmp_path / 'clean'}", "text_field=body"]
@@ -52,5 +52,5 @@ def test_a_recipe_keeps_what_it_should(tmp_path: Path, name: str) -> None:
     assert {json.loads(line)["id"] for line in lines} == KEPT[name]
 
 
-def test_every_recipe_that_comes_along_is_tried_here() -> None:
+def test_every_built_in_recipe_is_tested_here() -> None:
     assert set(KEPT) <= set(shipped_recipes())

@@ -202,7 +202,7 @@ def test_a_write_that_fails_leaves_no_object(bucket: str, options: dict[str, Any
 
 def test_modes_look_at_what_lies_there(bucket: str, options: dict[str, Any]) -> None:
     run(reader(bucket, options), writer(bucket, options))
-    with pytest.raises(PlanError, match="files in it already"):
+    with pytest.raises(PlanError, match="already contains"):
         run(reader(bucket, options), writer(bucket, options, mode="error"))
     run(writer(bucket, options, mode="overwrite"), initial_tasks=[make_batch(["new"])])
     assert [json.loads(line)["text"] for line in lines_in(f"{bucket}/out", options)] == ["new"]

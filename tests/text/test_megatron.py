@@ -114,7 +114,7 @@ def test_overwriting_takes_the_index_too_and_an_error_refuses(tmp_path: Path, fo
     (tmp_path / "out").mkdir()
     for name in ("old.bin", "old.idx"):
         (tmp_path / "out" / name).write_bytes(b"old")
-    with pytest.raises(OutputError, match="2 files in it already"):
+    with pytest.raises(OutputError, match="already contains 2 files"):
         MegatronTokenizerWriter(tmp_path / "out", folder, mode="error").before_run(resuming=False)
     MegatronTokenizerWriter(tmp_path / "out", folder, mode="overwrite").before_run(resuming=True)
     assert len(list((tmp_path / "out").iterdir())) == 2

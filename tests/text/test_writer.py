@@ -63,7 +63,7 @@ def test_error_refuses_a_folder_with_files_and_takes_an_empty_one(tmp_path: Path
     with pytest.raises(PlanError) as caught:
         run(JsonlWriter(tmp_path, mode="error"), initial=[make_batch(["b"])])
     message = str(caught.value)
-    assert f"{tmp_path}: there are 1 files in it already, such as {tmp_path / name}." in message
+    assert f"{tmp_path}: already contains 1 file, such as {tmp_path / name}." in message
     assert "mode=overwrite to replace it" in message
     assert (tmp_path / name).read_bytes() == before
 
@@ -326,7 +326,7 @@ def test_a_url_is_written_like_a_folder() -> None:
         assert isinstance(batch, DocumentBatch)
         assert batch.to_pyarrow()["text"].to_pylist() == ["a"]
         assert written.data[0].startswith("memory://bucket/out/")
-        with pytest.raises(PlanError, match="there are 1 files in it already"):
+        with pytest.raises(PlanError, match="already contains 1 file"):
             run(JsonlWriter("memory://bucket/out", mode="error"), initial=[make_batch(["a"])])
     finally:
         store.store.clear()

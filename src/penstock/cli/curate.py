@@ -1,10 +1,11 @@
-"""``penstock curate``: the main job, from a folder of raw documents to a folder of good ones."""
+"""``penstock curate``: read raw documents, filter them and write the rest."""
 
 from __future__ import annotations
 
 import click
 
 from penstock.cli.options import checkpoint_option, debug_option, expect_workers, ledger_option, without_ledger
+from penstock.core.sizes import plural
 from penstock.errors import InputError, PlanError
 
 DEFAULT_RECIPE = "english-web"
@@ -14,9 +15,9 @@ DEFAULT_RECIPE = "english-web"
 @click.argument("input_path", metavar="INPUT")
 @click.argument("output_path", metavar="OUTPUT")
 @click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
-@click.option("--recipe", default=DEFAULT_RECIPE, show_default=True, help="A recipe by name, or a YAML file.")
-@click.option("--text-field", help="The column or key that holds the document.  [default: text]")
-@click.option("--overwrite", is_flag=True, help="Replace what an earlier run left in OUTPUT.")
+@click.option("--recipe", default=DEFAULT_RECIPE, show_default=True, help="Name of a recipe, or a YAML file.")
+@click.option("--text-field", help="Column or key with the text.  [default: text]")
+@click.option("--overwrite", is_flag=True, help="Replace the output of an earlier run.")
 @checkpoint_option
 @ledger_option
 @debug_option
@@ -32,8 +33,9 @@ def command(
 ) -> None:
     """Read documents from INPUT, keep the good ones, write them to OUTPUT.
 
-    INPUT is a file, a folder, a glob or a URL of JSONL or Parquet files; the output is in the same format. What was
-    dropped by which stage is printed and kept in OUTPUT/_penstock; `penstock why OUTPUT` says it of each.
+    INPUT is a file, a folder, a glob or a URL of JSONL or Parquet files. The output has the same format. The number of
+    documents that each stage dropped is printed and stored in OUTPUT/_penstock. `penstock why OUTPUT DOC_ID` explains
+    the decision for one document.
 
     \b
     Examples:
@@ -61,7 +63,7 @@ def command(
 
 
 def detect_format(input_path: str) -> str:
-    """Return the format of the files under a path."""
+    """Return "Jsonl" or "Parquet", the format of the files under a path."""
     from penstock.storage.formats import JSONL, PARQUET, ends_in
     from penstock.storage.listing import list_files
 
@@ -69,12 +71,12 @@ def detect_format(input_path: str) -> str:
     parquet = sum(ends_in(file.path, PARQUET) for file in files)
     if not parquet:
         return "Jsonl"
-    # Files that end in .json beside Parquet files describe the data; the reader says that it does not read them.
+    # .json files next to Parquet files are metadata; the reader reports that it skips them.
     described = sum(ends_in(file.path, [".json"]) for file in files)
     jsonl = len(files) - parquet - described
     if jsonl:
         raise InputError(
-            f"{input_path}: it holds {jsonl:,} JSONL and {parquet:,} Parquet files, which are read "
-            f"one format at a time. Give a pattern, in quotes: '{input_path.rstrip('/')}/**/*.jsonl'."
+            f"{input_path}: contains {plural(jsonl, 'JSONL file')} and {plural(parquet, 'Parquet file')}; "
+            f"one run reads one format. Select it with a quoted pattern: '{input_path.rstrip('/')}/**/*.jsonl'."
         )
     return "Parquet"

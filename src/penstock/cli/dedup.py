@@ -1,4 +1,4 @@
-"""``penstock dedup``: remove documents, or lines of them, that are there more than once."""
+"""``penstock dedup``: remove duplicate documents, near-duplicates, or repeated lines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import click
 from penstock.cli.curate import detect_format
 from penstock.cli.options import debug_option, expect_workers
 from penstock.cli.shown import echo
-from penstock.core.sizes import parse_bytes
+from penstock.core.sizes import parse_bytes, plural
 from penstock.errors import InputError, PlanError
 
 if TYPE_CHECKING:
@@ -21,28 +21,28 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_NAMES_LOOKED_AT = 100
+_MAX_NAMES_CHECKED = 100
 
 
 @click.group("dedup")
 def command() -> None:
-    """Remove documents that are there more than once.
+    """Remove duplicate documents, near-duplicates, or repeated lines.
 
-    OUTPUT/deduplicated gets the documents that stay, as they were read; a table beside it says which document went for
-    which. A run that was stopped goes on where it was when the same command is typed again.
+    The documents that are kept are written to OUTPUT/deduplicated, unchanged. A table next to it lists each removed
+    document with the document kept in its place. To resume an interrupted run, type the same command again.
 
     \b
     Examples:
-      penstock dedup exact crawl/ unique/
-      penstock dedup fuzzy crawl/ unique/ --threshold 0.9 --keep longest
-      penstock dedup urls crawl/ unique/
-      penstock dedup lines crawl/ clean/
-      penstock dedup fuzzy --help
+      penstock dedup exact crawl/ unique/    documents with the same text
+      penstock dedup fuzzy crawl/ unique/    near-duplicates
+      penstock dedup urls crawl/ unique/     documents from the same URL
+      penstock dedup lines crawl/ clean/     lines that many documents share
+      penstock dedup fuzzy --help            options and more examples
     """
 
 
 def reading_options(function: F) -> F:
-    """Add what every kind of deduplication takes."""
+    """Add the arguments and options that every kind of deduplication has."""
     for option in reversed(
         [
             click.argument("input_path", metavar="INPUT"),
@@ -51,13 +51,15 @@ def reading_options(function: F) -> F:
                 "--keep",
                 multiple=True,
                 metavar="RULE",
-                help="Which of several stays: first (default), longest, best:COLUMN; or parts of file names, the most "
-                "trusted first, each with a --keep of its own.",
+                help="Which duplicate to keep: first (default), longest or best:COLUMN (highest value). Or part of a "
+                "file name; repeat --keep, most trusted source first.",
             ),
-            click.option("--memory-budget", metavar="SIZE", help="Such as 8GB.  [default: 40% of free memory]"),
-            click.option("--blocksize", metavar="SIZE", help="How much is read at a time, such as 64MB."),
-            click.option("--overwrite", is_flag=True, help="Replace what another input left in OUTPUT."),
-            click.option("--cache", metavar="DIR", help="For what lies there meanwhile.  [default: inside OUTPUT]"),
+            click.option(
+                "--memory-budget", metavar="SIZE", help="Memory to use, such as 8GB.  [default: 40% of free memory]"
+            ),
+            click.option("--blocksize", metavar="SIZE", help="Size of one read, such as 64MB."),
+            click.option("--overwrite", is_flag=True, help="Replace the result of another input in OUTPUT."),
+            click.option("--cache", metavar="DIR", help="Folder for intermediate files.  [default: inside OUTPUT]"),
             debug_option,
         ]
     ):
@@ -67,21 +69,27 @@ def reading_options(function: F) -> F:
 
 def text_option(function: F) -> F:
     """Add ``--text-field``."""
-    return click.option("--text-field", default="text", show_default=True, help="The column or key with the text.")(
+    return click.option("--text-field", default="text", show_default=True, help="Column or key with the text.")(
         function
     )
 
 
 def document_options(function: F) -> F:
-    """Add what is taken where whole documents go."""
-    index = click.option("--index", metavar="DIR", help="Compare with what earlier runs kept, too, and add to it.")
-    ids_only = click.option("--ids-only", is_flag=True, help="Write only the table of duplicates, remove nothing.")
+    """Add the options of deduplications that remove whole documents."""
+    index = click.option(
+        "--index",
+        metavar="DIR",
+        help="Also compare with documents of earlier runs in this index; add this run's documents to it.",
+    )
+    ids_only = click.option("--ids-only", is_flag=True, help="Only write the table of duplicates; remove nothing.")
     return index(ids_only(function))
 
 
 def normalize_option(function: F) -> F:
     """Add ``--normalize-text``."""
-    return click.option("--normalize-text", is_flag=True, help="Ignore Unicode form, case and white space.")(function)
+    return click.option(
+        "--normalize-text", is_flag=True, help="Ignore differences in Unicode form, case and white space."
+    )(function)
 
 
 @command.command("exact")
@@ -89,20 +97,21 @@ def normalize_option(function: F) -> F:
 @text_option
 @normalize_option
 @document_options
-def exact(**options: Any) -> None:  # noqa: ANN401 - those above
-    """Keep one of the documents in INPUT that have the same text; write the result to OUTPUT.
+def exact(**options: Any) -> None:  # noqa: ANN401 - the options above
+    """Remove documents with the same text: read INPUT, write to OUTPUT.
 
     \b
     Examples:
       penstock dedup exact crawl/ unique/
-      penstock dedup exact 's3://bucket/crawl/*.jsonl.gz' unique/ --text-field body --normalize-text
-      penstock dedup exact crawl/ unique/ --keep wiki/ --keep web/     prefer what is in wiki/
+      penstock dedup exact 's3://bucket/crawl/*.jsonl.gz' unique/ --text-field body
+      penstock dedup exact crawl/ unique/ --normalize-text
+      penstock dedup exact crawl/ unique/ --keep wiki/ --keep web/   prefer wiki/
     """
     _expect_plain_workers(options)
     from penstock.dedup import ExactDeduplicationWorkflow
 
     workflow = ExactDeduplicationWorkflow(**_settings(options))
-    _say(workflow.run(), "Exact", options["output_path"], removed=workflow.perform_removal)
+    _print_result(workflow.run(), "Exact", options["output_path"], removed=workflow.perform_removal)
 
 
 @command.command("fuzzy")
@@ -110,22 +119,42 @@ def exact(**options: Any) -> None:  # noqa: ANN401 - those above
 @text_option
 @normalize_option
 @document_options
-@click.option("--threshold", default=0.8, show_default=True, help="Shingles in both over shingles in either.")
+@click.option(
+    "--threshold",
+    default=0.8,
+    show_default=True,
+    help="Jaccard similarity of the shingle sets from which a document is a near-duplicate.",
+)
 @click.option(
     "--verify",
     type=click.Choice(["shingles", "signature"]),
     default="shingles",
     show_default=True,
-    help="Count shingles, or estimate from signatures, which is faster.",
+    help="Measure similarity on the shingles, or estimate it from the signatures (faster).",
 )
-@click.option("--char-ngrams", default=24, show_default=True, help="A shingle is so many characters.")
-@click.option("--word-ngrams", type=int, help="A shingle is so many words instead.")
-@click.option("--bands", default=20, show_default=True, help="Bands of a signature; equal in one: compared.")
-@click.option("--hashes-per-band", default=13, show_default=True, help="Numbers in a band.")
-@click.option("--bands-at-a-time", type=int, help="Bands looked at together.  [default: as many as fit]")
-@click.option("--hash-bits", type=click.Choice(["32", "64"]), default="32", show_default=True)
-@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
-@click.option("--max-removed-share", default=0.95, show_default=True, help="Stop if a folder would lose more.")
+@click.option("--char-ngrams", default=24, show_default=True, help="Characters per shingle.")
+@click.option("--word-ngrams", type=int, help="Words per shingle, instead of characters.")
+@click.option(
+    "--bands", default=20, show_default=True, help="Bands per signature. Documents that share a band are compared."
+)
+@click.option("--hashes-per-band", default=13, show_default=True, help="MinHash values per band.")
+@click.option("--bands-at-a-time", type=int, help="Bands processed together.  [default: as many as fit in memory]")
+@click.option(
+    "--hash-bits", type=click.Choice(["32", "64"]), default="32", show_default=True, help="Bits per MinHash value."
+)
+@click.option(
+    "--device",
+    type=click.Choice(["auto", "cpu", "cuda"]),
+    default="auto",
+    show_default=True,
+    help="Where signatures are computed.",
+)
+@click.option(
+    "--max-removed-share",
+    default=0.95,
+    show_default=True,
+    help="Stop if a folder would lose a larger share of its documents.",
+)
 def fuzzy(
     threshold: float,
     verify: str,
@@ -137,20 +166,20 @@ def fuzzy(
     hash_bits: str,
     device: str,
     max_removed_share: float,
-    **options: Any,  # noqa: ANN401 - the shared ones
+    **options: Any,  # noqa: ANN401 - the shared options
 ) -> None:
-    """Keep one of the documents in INPUT that are nearly the same; write the result to OUTPUT.
+    """Remove near-duplicates: read INPUT, write to OUTPUT.
 
-    Documents that share a band of their MinHash signatures are compared. One goes only if its measured similarity to
-    the document that stays is at least the threshold. Before anything is read, the memory it takes and the chance that
-    a pair of some similarity is compared are shown.
+    Documents that share a band of their MinHash signatures are compared. A document is removed only if its similarity
+    to the document kept in its place is at least the threshold. The memory needed, and the probability that a pair of
+    a given similarity is compared, are printed before anything is read.
 
     \b
     Examples:
       penstock dedup fuzzy crawl/ unique/
       penstock dedup fuzzy crawl/ unique/ --threshold 0.9 --keep best:quality
-      penstock dedup fuzzy crawl-2/ unique-2/ --index index/     what is new since crawl-1/ was added
-      penstock dedup fuzzy crawl/ unique/ --word-ngrams 5 --bands 14 --hashes-per-band 8 --memory-budget 4GB
+      penstock dedup fuzzy crawl-2/ unique-2/ --index index/   crawl after crawl
+      penstock dedup fuzzy crawl/ unique/ --word-ngrams 5 --memory-budget 4GB
     """
     expect_workers("kernels")
     from penstock.dedup import FuzzyDeduplicationWorkflow
@@ -174,17 +203,17 @@ def fuzzy(
         )
     except ValueError as error:
         raise PlanError("dedup fuzzy", [str(error)]) from error
-    _say(workflow.run(), "Fuzzy", options["output_path"], removed=workflow.perform_removal)
+    _print_result(workflow.run(), "Fuzzy", options["output_path"], removed=workflow.perform_removal)
 
 
 @command.command("urls")
 @reading_options
-@click.option("--url-field", default="url", show_default=True, help="The column or key with the address.")
+@click.option("--url-field", default="url", show_default=True, help="Column or key with the URL.")
 @document_options
-def urls(**options: Any) -> None:  # noqa: ANN401 - those above
-    """Keep one of the documents in INPUT that come from the same address; write the result to OUTPUT.
+def urls(**options: Any) -> None:  # noqa: ANN401 - the options above
+    """Remove documents that come from the same URL: read INPUT, write to OUTPUT.
 
-    Addresses are compared without scheme, www., fragment and tracking parameters; documents without one all stay.
+    URLs are compared without scheme, www., fragment and tracking parameters. Documents without a URL are kept.
 
     \b
     Examples:
@@ -195,20 +224,21 @@ def urls(**options: Any) -> None:  # noqa: ANN401 - those above
     from penstock.dedup import UrlDeduplicationWorkflow
 
     workflow = UrlDeduplicationWorkflow(**_settings(options))
-    _say(workflow.run(), "Url", options["output_path"], removed=workflow.perform_removal)
+    _print_result(workflow.run(), "Url", options["output_path"], removed=workflow.perform_removal)
 
 
 @command.command("lines")
 @reading_options
 @text_option
-@click.option("--paragraphs", is_flag=True, help="Paragraphs (between empty lines) instead of lines.")
-@click.option("--max-documents", default=5, show_default=True, help="In more documents than this a line is cut.")
-@click.option("--min-characters", default=20, show_default=True, help="Shorter lines always stay.")
-@click.option("--across-only", is_flag=True, help="Leave alone what is repeated within one document.")
+@click.option("--paragraphs", is_flag=True, help="Compare paragraphs (separated by empty lines) instead of lines.")
+@click.option("--max-documents", default=5, show_default=True, help="Cut a line found in more documents than this.")
+@click.option("--min-characters", default=20, show_default=True, help="Never cut lines shorter than this.")
+@click.option("--across-only", is_flag=True, help="Keep lines that are repeated within one document only.")
 def lines(paragraphs: bool, max_documents: int, min_characters: int, across_only: bool, **options: Any) -> None:  # noqa: ANN401
-    """Cut lines that many documents in INPUT have out of all of them but one; write the result to OUTPUT.
+    """Cut lines that many documents share: read INPUT, write to OUTPUT.
 
-    A table beside it says what was cut out of which document, why, and where it stays.
+    Each such line is kept in one document. A table next to the output lists every line that was cut, the reason, and
+    the document that keeps it.
 
     \b
     Examples:
@@ -226,23 +256,23 @@ def lines(paragraphs: bool, max_documents: int, min_characters: int, across_only
         **_settings(options),
     )
     result = workflow.run()
-    echo(f"Cut {result.get_metadata('num_cut'):,} {workflow.unit}s out of the documents.")
-    echo(f"What was cut, and why: {result.get_metadata('receipts_path')}")
+    echo(f"Cut {plural(result.get_metadata('num_cut'), workflow.unit)} out of the documents.")
+    echo(f"Table of what was cut and why: {result.get_metadata('receipts_path')}")
 
 
 def _expect_plain_workers(options: dict[str, Any]) -> None:
-    """Let workers begin to load. Those that hash whole texts of Parquet files need least; a look at names tells."""
+    """Start loading worker processes; for Parquet input (judged by file names) they need Arrow only."""
     from penstock.storage.formats import PARQUET, ends_in
 
     path = options["input_path"]
     is_parquet = ends_in(path, PARQUET)
     with suppress(OSError), os.scandir(path) as entries:
-        is_parquet = any(ends_in(entry.name, PARQUET) for entry in islice(entries, _NAMES_LOOKED_AT))
+        is_parquet = any(ends_in(entry.name, PARQUET) for entry in islice(entries, _MAX_NAMES_CHECKED))
     expect_workers("arrow" if is_parquet else "kernels")
 
 
 def _settings(options: dict[str, Any]) -> dict[str, Any]:
-    """Return what both workflows are made with."""
+    """Return the workflow parameters for these command line options."""
     try:
         kind = detect_format(options["input_path"]).lower()
         memory_budget = parse_bytes(options["memory_budget"]) if options["memory_budget"] else None
@@ -266,14 +296,14 @@ def _settings(options: dict[str, Any]) -> dict[str, Any]:
     return settings
 
 
-def _say(result: WorkflowRunResult, kind: str, output_path: str, *, removed: bool) -> None:
-    """Say in words what came out, and where it is."""
+def _print_result(result: WorkflowRunResult, kind: str, output_path: str, *, removed: bool) -> None:
+    """Print the number of duplicates and where the results are stored."""
     documents, duplicates, same = (
         int(result.get_metadata(name)) for name in ("num_documents", "num_duplicates", "num_exact_duplicates")
     )
     share = f" ({duplicates / documents:.1%})" if documents else ""
     similar = f": {same:,} with the same text, {duplicates - same:,} similar" if kind == "Fuzzy" and duplicates else ""
-    echo(f"Of {documents:,} documents {duplicates:,} are duplicates of another{share}{similar}.")
+    echo(f"Found {plural(duplicates, 'duplicate')} in {plural(documents, 'document')}{share}{similar}.")
     if removed:
-        echo(f"Kept: {documents - duplicates:,}, in {output_path.rstrip('/')}/deduplicated")
-    echo(f"Which went for which, and how similar they are: {output_path.rstrip('/')}/{kind}DuplicateIds")
+        echo(f"Kept {plural(documents - duplicates, 'document')}: {output_path.rstrip('/')}/deduplicated")
+    echo(f"Table of duplicates and their similarity: {output_path.rstrip('/')}/{kind}DuplicateIds")

@@ -1,4 +1,4 @@
-"""``penstock demo``: the main job on a sample that is made on the spot."""
+"""``penstock demo``: generate a sample corpus and curate it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import click
 
 from penstock.cli.options import debug_option, expect_workers
 from penstock.cli.shown import echo
+from penstock.core.sizes import plural
 
 DEFAULT_FOLDER = "penstock-demo"
 
@@ -16,7 +17,9 @@ DEFAULT_FOLDER = "penstock-demo"
 @click.argument("folder", default=DEFAULT_FOLDER, type=click.Path(file_okay=False, path_type=Path))
 @debug_option
 def command(folder: Path) -> None:
-    """Make a small sample in FOLDER and curate it, to see what Penstock does. Needs no network and no service.
+    """Generate a small sample in FOLDER and curate it.
+
+    Needs no network access. The sample is written to FOLDER/input, the result to FOLDER/output.
 
     \b
     Examples:
@@ -30,14 +33,14 @@ def command(folder: Path) -> None:
 
     source, target = folder / "input", folder / "output"
     planted = make_sample(source)
-    echo(f"Made {sum(planted.values()):,} lines in {source}:")
+    echo(f"Generated {plural(sum(planted.values()), 'line')} in {source}:")
     echo("  " + ", ".join(f"{count:,} {kind}" for kind, count in planted.most_common()))
     echo(f"\n$ penstock curate {source} {target} --overwrite\n")
     variables = {"input_path": str(source), "output_path": str(target), "mode": "overwrite"}
     load_recipe(DEFAULT_RECIPE, variables=variables).pipeline.run()
-    echo("\nLook further:")
-    echo(f"  head -n 2 {target}/*.jsonl                      what was kept")
+    echo("\nNext steps:")
+    echo(f"  head -n 2 {target}/*.jsonl                      documents that were kept")
     echo(f"  cat {target}/_penstock/dead_letters.jsonl       lines that could not be read, and why")
-    echo(f"  penstock why {target} --dropped-by repeated_lines       what a stage dropped, and what it looks like")
+    echo(f"  penstock why {target} --dropped-by repeated_lines       documents that a stage dropped")
     echo(f"  penstock whatif {target} word_count.min_words=80        what another threshold would have kept")
-    echo(f"  penstock plan {DEFAULT_RECIPE} input_path={source} output_path=clean    how it was run")
+    echo(f"  penstock plan {DEFAULT_RECIPE} input_path={source} output_path=clean    the plan of this run")

@@ -1,4 +1,4 @@
-"""``penstock doctor``: what this machine offers."""
+"""``penstock doctor``: report what Penstock can use on this machine, and remove leftovers of killed runs."""
 
 from __future__ import annotations
 
@@ -22,22 +22,26 @@ if TYPE_CHECKING:
     from penstock.storage.owned_folders import Leftover
 
 _CORE = ("pyarrow", "numpy", "numba", "fsspec", "msgspec", "cloudpickle")
-# Less than that is used up by a handful of tasks between stages.
-_SMALL_SHARED_MEMORY = 2**30
+# A few tasks between stages fill less than this.
+_SMALL_SHARED_MEMORY_BYTES = 2**30
 _RAY_CLUSTER_FILE = Path(os.environ.get("TMPDIR", "/tmp")) / "ray" / "ray_current_cluster"
 
 
 @click.command("doctor")
-@click.option("--clean", is_flag=True, help="Remove what runs that were killed have left behind.")
+@click.option("--clean", is_flag=True, help="Remove the leftovers of runs that were killed.")
 @click.option(
-    "--spill-dir", "spill_dirs", multiple=True, metavar="DIR", help="Look for leftovers there too; may be repeated."
+    "--spill-dir",
+    "spill_dirs",
+    multiple=True,
+    metavar="DIR",
+    help="Also look for leftovers in this folder; may be repeated.",
 )
 @debug_option
 def command(clean: bool, spill_dirs: tuple[str, ...]) -> None:
-    """Show what this machine offers: cores, memory, GPUs, shared memory, installed extras, Ray; and leftovers of runs.
+    """Check this machine: cores, memory, GPUs, installed extras, Ray and leftovers of killed runs.
 
-    Leftovers are folders in shared memory and on disk of runs that were killed together with the process that cleans up
-    after them. Only those of your own runs on this machine that are over are listed, and removed with --clean.
+    Leftovers are folders in shared memory and on disk that remain when a run is killed together with its cleanup
+    process. Only leftovers of your own runs that have ended on this machine are listed, and removed by --clean.
 
     \b
     Examples:
@@ -52,7 +56,7 @@ def command(clean: bool, spill_dirs: tuple[str, ...]) -> None:
 
 
 def findings(spill_dirs: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
-    """Yield what was found, a label and a sentence each."""
+    """Yield a label and a finding for each property of the machine."""
     import psutil
 
     import penstock
@@ -87,10 +91,10 @@ def _shared_memory() -> str:
         return f"{SHARED_MEMORY} is not writable: tasks between stages are stored in the folder for temporary files"
     usage = shutil.disk_usage(SHARED_MEMORY)
     found = f"{human_bytes(usage.total)} in {SHARED_MEMORY}, {human_bytes(usage.free)} free"
-    if usage.free >= _SMALL_SHARED_MEMORY:
+    if usage.free >= _SMALL_SHARED_MEMORY_BYTES:
         return found
     return (
-        f"{found}: this is little. Tasks between stages that do not fit are stored on disk, which is slower. A "
+        f"{found}: too small. Tasks between stages that do not fit are stored on disk, which is slower. A "
         "container gets more with --shm-size (Docker) or an emptyDir with medium: Memory (Kubernetes)"
     )
 
@@ -112,14 +116,14 @@ def _compiled_code() -> str:
 
     folder = code_cache()
     if folder is None:
-        return "cannot be kept: no folder is writable by this user alone. Every process compiles it again"
+        return "not cached: no folder is writable by this user alone. Every process compiles it again"
     if temporary_cache() in folder.parents:
-        return f"kept in {folder}, for lack of a writable home folder: set NUMBA_CACHE_DIR to keep it for longer"
-    return f"kept in {folder}"
+        return f"cached in {folder}, because the home folder is not writable. Set NUMBA_CACHE_DIR to keep it for longer"
+    return f"cached in {folder}"
 
 
 def _leftovers(spill_dirs: Sequence[str]) -> str:
-    from penstock.core.sizes import human_bytes
+    from penstock.core.sizes import human_bytes, plural
 
     found = _find_leftovers(spill_dirs)
     if not found:
@@ -127,11 +131,11 @@ def _leftovers(spill_dirs: Sequence[str]) -> str:
     runs = len({leftover.owner for leftover in found})
     size = human_bytes(sum(leftover.size for leftover in found))
     places = "".join(f"\n{'':<16}{leftover.path}" for leftover in found)
-    return f"{'1 run' if runs == 1 else f'{runs} runs'}, {size}; remove with penstock doctor --clean{places}"
+    return f"{plural(runs, 'run')}, {size}; remove with penstock doctor --clean{places}"
 
 
 def _clean(spill_dirs: Sequence[str]) -> None:
-    """Remove leftovers, and say what was removed and what could not be."""
+    """Remove leftovers and print each removed folder; raise OutputError if one cannot be removed."""
     from penstock.core.sizes import human_bytes
 
     removed = 0
@@ -149,7 +153,9 @@ def _find_leftovers(spill_dirs: Sequence[str]) -> list[Leftover]:
     from penstock.storage.owned_folders import find_leftovers
 
     temporary = Path(tempfile.gettempdir())
-    of_ray = {folder.resolve() for folder in temporary.glob("ray/session_*/penstock")}  # one has two names
+    of_ray = {
+        folder.resolve() for folder in temporary.glob("ray/session_*/penstock")
+    }  # session_latest is a link to one of them
     return find_leftovers([SHARED_MEMORY, temporary, *of_ray, *map(Path, spill_dirs)])
 
 
@@ -157,7 +163,7 @@ def _why_no_gpus() -> str:
     from penstock.extras import is_installed
 
     if shutil.which("nvidia-smi") and not is_installed("gpu"):
-        return "an NVIDIA driver is here, but not what Penstock asks it with: pip install 'penstock[gpu]'"
+        return "an NVIDIA driver is installed, but not the library that queries it: pip install 'penstock[gpu]'"
     return "none found"
 
 
@@ -169,7 +175,7 @@ def _version(name: str) -> str:
 
 
 def _ray() -> str:
-    """Tell whether a Ray cluster answers, without starting or joining one."""
+    """Report whether a Ray cluster answers, without starting or joining one."""
     from penstock.extras import is_installed
 
     address = os.environ.get("RAY_ADDRESS", "")

@@ -1,4 +1,4 @@
-"""``penstock list``: the reference in a terminal."""
+"""``penstock list``: print the reference in a terminal."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _NO_CLASSIFIERS = (
 @click.argument("name", required=False, metavar="[NAME]")
 @debug_option
 def command(category: str | None, name: str | None) -> None:
-    """List the filters, modifiers, readers and other parts that come with Penstock, or describe one of them.
+    """List the filters, readers, recipes and other parts of Penstock, or describe one.
 
-    CATEGORY is filters, modifiers, classifiers, readers, writers, stages, workflows or recipes. NAME is a name of
-    that list, or the name under which it appears in tables (word_count).
+    CATEGORY is filters, modifiers, classifiers, readers, writers, stages, workflows or recipes. NAME is a name from
+    that list, or the name shown in tables (word_count).
 
     \b
     Examples:
-      penstock list                              the categories
-      penstock list filters                      every filter, a line each
-      penstock list filters WordCountFilter      signature, parameters, score of an empty document, example
-      penstock list recipes fineweb              variables and stages of a recipe
+      penstock list                           the categories
+      penstock list filters                   every filter, one line each
+      penstock list filters WordCountFilter   signature, parameters and example
+      penstock list recipes fineweb           variables and stages of a recipe
     """
     if category is None:
         _print_categories()
@@ -88,7 +88,7 @@ def _print_lines(lines: list[tuple[str, str]]) -> None:
 
 
 def _plain(text: str) -> str:
-    """Return text without the marks that set code apart on a page."""
+    """Return text without reStructuredText code marks."""
     return text.replace("``", "")
 
 

@@ -1,4 +1,4 @@
-"""The command ``penstock``: finds the subcommand, and turns errors into words and exit codes."""
+"""Entry point of the ``penstock`` command: find the subcommand, print errors and set the exit code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COMMANDS = (
     "whatif", "why",
 )  # fmt: skip
 
-_OBJECTS_BETWEEN_LOOKS = 50_000
+_GC_THRESHOLD_OBJECTS = 50_000
 
 EXIT_FAILED = 1
 EXIT_NOT_STARTED = 2
@@ -34,7 +34,7 @@ EXIT_OUTPUT_CLOSED = 128 + signal.SIGPIPE
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported when they are named."""
+    """Import each command only when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands."""
@@ -47,17 +47,17 @@ class LazyGroup(click.Group):
         command: click.Command = import_module(f"penstock.cli.{cmd_name}").command
         return command
 
-    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - whatever a command returns
-        """Run the command that was typed."""
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - any return value of a command
+        """Run the command; exit with 141 if the reader of its output is gone."""
         try:
             return super().invoke(ctx)
-        except BrokenPipeError:  # its reader went away, as `head` does; click would exit with the code of a failure
+        except BrokenPipeError:  # the reader exited, as `head` does; click would exit with 1
             raise SystemExit(EXIT_OUTPUT_CLOSED) from None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that was typed, or the one that was meant."""
+        """Find the command that was typed, or suggest the nearest name."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             raise click.UsageError(f"there is no command '{args[0]}'.{suggestion(args[0], COMMANDS)}", ctx)
         return super().resolve_command(ctx, args)
@@ -70,35 +70,42 @@ def cli() -> None:
 
     \b
     Examples:
-      penstock demo                                 see it work on a small sample
-      penstock curate crawl/ clean/                 the main job: read, filter, write
-      penstock dedup fuzzy clean/ unique/           remove what is nearly there twice
-      penstock run recipe.yaml input_path=crawl/    a pipeline written as YAML
-      penstock plan recipe.yaml input_path=crawl/   what that would do, without doing it
-      penstock preview crawl/                       what it will keep and how long it takes, from a sample
-      penstock why clean/ doc-17                    why a document was kept or dropped
-      penstock whatif clean/ word_count.min_words=80    what another threshold would have kept
-      penstock simulate run.json --cluster "4x(8xH100-80,128cpu,1TB)"   how long it would take there
-      penstock doctor                               what this machine offers
-      penstock list filters                         what comes with Penstock, and how it is used
+      penstock demo                              curate a small sample
+      penstock curate crawl/ clean/              read, filter, write documents
+      penstock preview crawl/                    estimate from a sample
+      penstock dedup fuzzy clean/ unique/        remove near-duplicates
+      penstock run job.yaml input_path=crawl/    run a pipeline written in YAML
+      penstock plan job.yaml input_path=crawl/   show its plan
+      penstock why clean/ doc-17                 why was it kept or dropped?
+      penstock whatif clean/ word_count.min_words=80
+                                                 what would be kept then?
+      penstock simulate run.json --cluster "4x(8xH100-80,128cpu,1TB)"
+                                                 how long would it take there?
+      penstock list filters                      list the built-in filters
+      penstock doctor                            check this machine
 
     \b
     Exit codes:
-      0  done     1  the run failed     2  wrong usage, recipe or plan: nothing was started
-      130  stopped with Ctrl-C     143  by SIGTERM     129  by SIGHUP     141  the reader of the output is gone
+      0    success
+      1    the run failed
+      2    wrong usage, recipe or plan; nothing was started
+      129  stopped by SIGHUP
+      130  stopped with Ctrl-C
+      141  the reader of the output is gone
+      143  stopped by SIGTERM
     """
 
 
 def main() -> NoReturn:
-    """Run the command line and exit with a code that means something."""
-    # What is loaded is no garbage: to look through it again and again takes a fifth of the time a command starts in.
-    gc.set_threshold(_OBJECTS_BETWEEN_LOOKS)
+    """Run the command line and exit with one of the codes listed in ``penstock --help``."""
+    # Imported modules are never garbage. Scanning them repeatedly takes a fifth of the start-up time.
+    gc.set_threshold(_GC_THRESHOLD_OBJECTS)
     atexit.register(gc.freeze)
     let_threads_sleep()
     make_printable()
     sys.excepthook = _print_traceback
     for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores SIGHUP
             signal.signal(number, _terminate)
     try:
         sys.exit(_run())
@@ -153,7 +160,7 @@ def _without_working_folder() -> int:
 
 
 def _print_traceback(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
-    """Print what Python would, with control characters in messages written out."""
+    """Print the traceback with control characters escaped."""
     from traceback import format_exception
 
     click.echo(printable_lines("".join(format_exception(kind, error, traceback))), err=True, nl=False)

@@ -1,4 +1,4 @@
-"""Options and arguments that several commands have."""
+"""Options and arguments shared by several commands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DEBUG_VARIABLE = "PENSTOCK_DEBUG"
 
 
 def debug_asked_for() -> bool:
-    """Tell whether tracebacks are wanted."""
+    """Return whether tracebacks are printed, by ``--debug`` or PENSTOCK_DEBUG."""
     return os.environ.get(_DEBUG_VARIABLE, "") not in ("", "0")
 
 
@@ -38,30 +38,32 @@ def debug_option(function: F) -> F:
 
 
 def recipe_arguments(function: F) -> F:
-    """Add a recipe and overrides to it."""
+    """Add the arguments RECIPE and KEY=VALUE."""
     recipe = click.argument("recipe", metavar="RECIPE")
     overrides = click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
     return recipe(overrides(function))
 
 
 def claim_options(function: F) -> F:
-    """Add options that claim a machine other than this one."""
-    cpus = click.option("--cpus", type=float, help="Plan for this many CPUs instead of this machine's.")
-    gpus = click.option("--gpus", type=int, help="Plan for this many GPUs instead of this machine's.")
-    memory = click.option("--gpu-memory-gb", type=float, help="Memory of each claimed GPU (default 80).")
+    """Add options that describe a machine other than this one."""
+    cpus = click.option("--cpus", type=float, help="Plan for N CPUs.  [default: as on this machine]", metavar="N")
+    gpus = click.option("--gpus", type=int, help="Plan for N GPUs.  [default: as on this machine]", metavar="N")
+    memory = click.option(
+        "--gpu-memory-gb", type=float, help="Memory of each of those GPUs.  [default: 80]", metavar="GB"
+    )
     return cpus(gpus(memory(function)))
 
 
 def ledger_option(function: F) -> F:
     """Add ``--no-ledger``."""
     option = click.option(
-        "--no-ledger", is_flag=True, help="Keep no receipts: `penstock why` and `whatif` will know nothing of this run."
+        "--no-ledger", is_flag=True, help="Store no receipts; `penstock why` and `whatif` cannot be used on this run."
     )
     return option(function)
 
 
 def without_ledger(executor: Executor | None) -> Executor:
-    """Return an executor, or the one that runs by default, told to keep no receipts."""
+    """Return the executor, or the default one, with receipts switched off."""
     chosen = executor or default_executor()
     if hasattr(chosen, "ledger"):
         chosen.ledger = False
@@ -73,13 +75,13 @@ def checkpoint_option(function: F) -> F:
     option = click.option(
         "--checkpoint",
         metavar="DIR",
-        help="Remember there what is complete; the same command goes on where it stopped.",
+        help="Record progress in DIR. To resume an interrupted run, repeat the command.",
     )
     return option(function)
 
 
 def expect_workers(loaded: Literal["arrow", "kernels", "pandas"] = "pandas") -> None:
-    """Let what workers need be loaded while the command reads its recipe; on a cluster they are somewhere else."""
+    """Start the local fork server early, so that it imports modules while the recipe is read; not for a Ray cluster."""
     if "RAY_ADDRESS" not in os.environ:
         from penstock.backends.local.fork_server import Loaded, fork_server
 

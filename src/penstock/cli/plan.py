@@ -1,4 +1,4 @@
-"""``penstock plan``: show what a recipe would do."""
+"""``penstock plan``: show the plan of a recipe."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ def command(
 ) -> None:
     """Show the plan of RECIPE without running it.
 
-    A pool is a group of stages that share workers; the plan says which stages are in each, what a worker needs, why
-    there is a border between two pools, and how many bytes to expect. Every mistake in the recipe is listed at once.
+    The plan groups stages into pools; the stages of a pool share workers. It shows the stages of each pool, the
+    resources of a worker, why two pools are separate, and the expected number of bytes. If the recipe has errors, all
+    of them are listed.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""``penstock preview``: what a recipe will keep, how fast it is and how long it will take, judged by a sample."""
+"""``penstock preview``: estimate from a sample what a recipe keeps and how long it takes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 from penstock.cli.curate import DEFAULT_RECIPE, detect_format
 from penstock.cli.options import debug_option
 from penstock.cli.shown import echo, echo_json
-from penstock.core.sizes import human_bytes
+from penstock.core.sizes import human_bytes, plural
 from penstock.errors import InputError, PlanError
 from penstock.monitor.console import stdout_console
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 @click.command("preview")
 @click.argument("input_path", metavar="INPUT")
 @click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
-@click.option("--recipe", default=DEFAULT_RECIPE, show_default=True, help="A recipe by name, or a YAML file.")
-@click.option("-n", "--documents", type=click.IntRange(1), default=2000, show_default=True, help="How many to look at.")
-@click.option("--text-field", help="The column or key that holds the document.  [default: text]")
+@click.option("--recipe", default=DEFAULT_RECIPE, show_default=True, help="Name of a recipe, or a YAML file.")
+@click.option("-n", "--documents", type=click.IntRange(1), default=2000, show_default=True, help="Size of the sample.")
+@click.option("--text-field", help="Column or key with the text.  [default: text]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @debug_option
 def command(
     input_path: str, overrides: tuple[str, ...], recipe: str, documents: int, text_field: str | None, as_json: bool
 ) -> None:
-    """Run a sample of INPUT through a recipe and say what to expect of the whole.
+    """Estimate from a sample of INPUT what a recipe keeps and how long it takes.
 
-    The sample is taken from many places of the input, always the same ones. Prints what each stage will drop (with the
-    bounds that hold in 95 of 100 cases), the speed, the time the whole will take on this machine, and stages that look
-    wrong. Reads no more than the sample, and writes nothing.
+    The sample is drawn from many places of the input, the same ones every time. The report shows the share of
+    documents that each stage drops (with a 95% confidence interval), the speed, the expected time for the whole input
+    on this machine, and stages with suspicious results. Only the sample is read, and nothing is written.
 
     \b
     Examples:
@@ -74,13 +74,13 @@ def _print(preview: Preview, input_path: str) -> None:
 
     console = stdout_console()
     console.print(
-        f"{input_path}: {preview.files:,} files, {human_bytes(preview.bytes)}; "
-        f"looked at {preview.documents:,} documents from {preview.places} places",
+        f"{input_path}: {plural(preview.files, 'file')}, {human_bytes(preview.bytes)}; "
+        f"sampled {plural(preview.documents, 'document')} from {plural(preview.places, 'place')}",
         highlight=False,
     )
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("stage")
-    for heading in ("seen", "dropped", "of what it sees", "95 %", "time"):
+    for heading in ("seen", "dropped", "dropped %", "95 % interval", "time"):
         table.add_column(heading, justify="right")
     total = sum(stage.seconds for stage in preview.stages) or 1.0
     for stage in preview.stages:
@@ -100,10 +100,10 @@ def _print(preview: Preview, input_path: str) -> None:
     ]
     if kept.effective < preview.documents / 2:
         lines.append(
-            "Documents side by side resemble each other here: this sample tells as much as "
-            f"{kept.effective:,.0f} drawn one by one. A larger -n narrows the bounds."
+            "Neighbouring documents resemble each other in this input: the sample is worth "
+            f"{kept.effective:,.0f} independently drawn documents. A larger -n narrows the interval."
         )
     for line in lines:
         console.print(line, highlight=False, soft_wrap=True)
     for sentence in preview.suspicious:
-        console.print(f"Look at this: {sentence}", highlight=False, soft_wrap=True, style="yellow", markup=False)
+        console.print(f"Warning: {sentence}", highlight=False, soft_wrap=True, style="yellow", markup=False)

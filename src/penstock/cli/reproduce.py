@@ -1,4 +1,4 @@
-"""``penstock reproduce``: see again what a stage failed on."""
+"""``penstock reproduce``: run a failed stage again on the input it failed on."""
 
 from __future__ import annotations
 
@@ -12,23 +12,26 @@ from penstock.cli.shown import echo
 
 @click.command("reproduce")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--trust", is_flag=True, help="Open FILE, which runs the code in it: it is from a run of yours.")
-@click.option("--owner", metavar="USER", help="With --trust: open FILE although it belongs to this other user.")
-@click.option("--show", is_flag=True, help="Only show the input, without running the stage on it.")
+@click.option(
+    "--trust", is_flag=True, help="Open FILE, which runs the code in it. Use it for files of your own runs only."
+)
+@click.option("--owner", metavar="USER", help="With --trust: open FILE even if it belongs to this other user.")
+@click.option("--show", is_flag=True, help="Only show the input; do not run the stage.")
 @debug_option
 def command(file: Path, trust: bool, owner: str | None, show: bool) -> None:
-    """Run the stage that failed on the input it failed on, in this process, with the whole traceback.
+    """Run a failed stage again on its input, in this process, with the full traceback.
 
-    FILE is named in the dead-letter file of a run and in its error message. It holds the stage and the rows. It is a
-    pickle, and opening a pickle runs the code in it, so nothing is opened without --trust.
+    FILE is named in the dead-letter file of a run and in its error message. It contains the stage and the rows. It is a
+    pickle, and opening a pickle runs the code in it, so FILE is opened only with --trust.
 
     \b
     Examples:
       penstock reproduce --trust clean/_penstock/failures/w3-1.pickle
-      python -m pdb -m penstock reproduce --trust clean/_penstock/failures/w3-1.pickle
+      python -m pdb -m penstock reproduce --trust FILE
     """
     import traceback
 
+    from penstock.core.sizes import plural
     from penstock.core.worker_info import NodeInfo, WorkerMetadata
     from penstock.errors import InputError
     from penstock.runtime.reproduction import load_failure
@@ -50,10 +53,13 @@ def command(file: Path, trust: bool, owner: str | None, show: bool) -> None:
         worker.start(NodeInfo("this machine"), WorkerMetadata("reproduce"))
         outputs = worker.run(tasks).outputs
         for output in outputs:
-            dump_task(output)  # what cannot be sent to another process fails in a run, too
+            dump_task(output)  # in a run, an output that cannot be pickled also fails
     except Exception as error:
         echo("".join(traceback.format_exception(error)), err=True)
         raise SystemExit(1) from error
     finally:
         worker.stop()
-    echo(f"It did not fail this time: {len(outputs)} tasks came out, {sum(t.num_items for t in outputs)} items.")
+    echo(
+        f"The stage did not fail this time. It returned {plural(len(outputs), 'task')} with "
+        f"{plural(sum(t.num_items for t in outputs), 'item')}."
+    )

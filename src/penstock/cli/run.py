@@ -20,17 +20,17 @@ from penstock.cli.options import (
 @ledger_option
 @debug_option
 def command(recipe: str, overrides: tuple[str, ...], checkpoint: str | None, no_ledger: bool) -> None:
-    """Run RECIPE, a YAML file or the name of a recipe that comes with Penstock.
+    """Run RECIPE, a YAML file or the name of a built-in recipe.
 
-    KEY=VALUE changes the recipe: a variable, or with dots anything inside it.
+    KEY=VALUE sets a variable of the recipe, or any value in it by its dotted path.
 
     \b
     Examples:
       penstock run recipe.yaml
       penstock run english-web input_path=crawl/ output_path=clean/
       penstock run recipe.yaml stages.1.filter_obj.min_words=80 mode=overwrite
-      penstock run recipe.yaml ray_client.num_gpus=4    a cluster of its own, changed
-      penstock run recipe.yaml --checkpoint state/      go on where it stopped, if it did
+      penstock run recipe.yaml ray_client.num_gpus=4   GPUs of its Ray cluster
+      penstock run recipe.yaml --checkpoint state/     can be resumed
       penstock run fuzzy-dedup input_path=crawl/ output_path=unique/
     """
     expect_workers()

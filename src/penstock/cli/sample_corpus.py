@@ -1,6 +1,6 @@
-"""A small corpus made on the spot, with everything in it that a real one has.
+"""Generate a small sample corpus with the defects of a real one.
 
-The documents are docstrings of Python's standard library and its licences, which every installation has. Planted among
+The documents are docstrings of Python's standard library and its licences, which every installation has. Added to
 them are duplicates, boilerplate, other languages, empty documents and lines that are not JSON.
 """
 
@@ -20,7 +20,7 @@ from typing import Any
 _MAX_DOCSTRINGS = 3000
 _MIN_CHARACTERS = 200
 _FILES = 4
-_EVERY_TENTH = 10
+_DUPLICATE_EVERY = 10
 
 _BOILERPLATE = (
     "This website uses cookies to make your visit pleasant.\n\nBy staying you accept our cookie policy.",
@@ -44,7 +44,7 @@ _BROKEN_LINES = (
 
 
 def make_sample(folder: Path) -> Counter[str]:
-    """Write the corpus as JSONL files into a folder, and return how many documents of each kind are in it."""
+    """Write the corpus to a folder as JSONL files; return the number of documents of each kind."""
     folder.mkdir(parents=True, exist_ok=True)
     documents = list(_documents())
     chance = random.Random(0)  # always the same sample from the same Python
@@ -69,7 +69,7 @@ def _documents() -> Iterator[tuple[str, str | None]]:
     docstrings = list(_docstrings())
     for text in docstrings:
         yield "docstring", text
-    for text in docstrings[::_EVERY_TENTH]:
+    for text in docstrings[::_DUPLICATE_EVERY]:
         yield "planted duplicate", text
     for text in _licences():
         yield "licence", text
@@ -92,7 +92,7 @@ def _docstrings() -> Iterator[str]:
         try:
             tree = ast.parse(path.read_bytes())
         except (SyntaxError, ValueError, OSError):
-            continue  # a file that this Python cannot read is no loss to a sample
+            continue  # a sample can do without files that do not parse
         for node in ast.walk(tree):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
                 text = ast.get_docstring(node)
@@ -104,7 +104,7 @@ def _docstrings() -> Iterator[str]:
 
 
 def _licences() -> Iterator[str]:
-    """Yield what the interactive ``copyright``, ``credits`` and ``license()`` show, a part each."""
+    """Yield each part of the texts of ``copyright``, ``credits`` and ``license()``."""
     for name in ("copyright", "credits", "license"):
         printer: Any = getattr(builtins, name, None)
         if printer is not None:  # absent only where Python runs without its site module

@@ -1,4 +1,4 @@
-"""``penstock script``: run a Python file whose ``nemo_curator`` is Penstock, without a change in it."""
+"""``penstock script``: run an unchanged ``nemo_curator`` script on Penstock."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from pathlib import Path
 import click
 
 
-# Options end at FILE: what follows belongs to the script, --help included.
+# Arguments after FILE belong to the script, --help included.
 @click.command("script", context_settings={"allow_interspersed_args": False})
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARGS]...")
 def command(file: Path, arguments: tuple[str, ...]) -> None:
     """Run FILE, a script written for nemo_curator, on Penstock.
 
-    The script is run as python would run it, with ARGS as its arguments; only the name nemo_curator in it means
-    Penstock. To do the same without this command, put this line on top of the script:
+    The script runs as under python, with ARGS as its arguments, except that importing nemo_curator imports Penstock.
+    To do the same without this command, put this line at the top of the script:
 
     \b
       import penstock.compat.nemo_curator
@@ -27,7 +27,7 @@ def command(file: Path, arguments: tuple[str, ...]) -> None:
     import runpy
     import sys
 
-    import penstock.compat.nemo_curator  # noqa: F401 - the same line a script would have on top
+    import penstock.compat.nemo_curator  # noqa: F401 - installs the import hook
 
     argv, path = sys.argv, list(sys.path)
     sys.argv = [str(file), *arguments]

@@ -1,4 +1,4 @@
-"""Paths, texts and records as a terminal shows them: no longer than they have to be, and never in control of it."""
+"""Print paths, texts and records in a terminal: shortened, with control characters escaped."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ import click
 
 from penstock.core.printable import printable, printable_lines
 
-# JSON escapes the first 32 characters by itself.
+# json.dumps escapes the first 32 characters itself.
 _UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u200b\u2028-\u202e\u2060\u2066-\u2069\ufeff\ud800-\udfff]")
 
 
 def echo(text: str, *, err: bool = False) -> None:
-    """Print text, which may have several lines."""
+    """Print text of one or more lines with control characters escaped."""
     click.echo(printable_lines(text), err=err)
 
 
 def echo_json(record: Mapping[str, Any]) -> None:
-    """Print a record on one line."""
+    """Print a record as JSON on one line."""
     text = json.dumps(record, ensure_ascii=False)
     click.echo(_UNSAFE_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
 
 
 def shown_paths(paths: Sequence[str]) -> str:
-    """Return paths as they could be typed here."""
+    """Return paths relative to the current folder, separated by commas."""
     here = f"{Path.cwd()}/"
     return ", ".join(printable(path.removeprefix(here)) for path in paths) or "no file"
 
 
 def shared_folder(paths: Sequence[str]) -> str:
-    """Return the beginning that all paths share, up to a slash.
+    """Return the longest common prefix of all paths that ends in a slash.
 
     >>> shared_folder(["s3://crawl/en/a.jsonl", "s3://crawl/en/b.jsonl", "s3://crawl/de/a.jsonl"])
     's3://crawl/'
@@ -46,7 +46,7 @@ def shared_folder(paths: Sequence[str]) -> str:
 
 
 def shortened(text: str, chars: int) -> str:
-    """Return the beginning of a text, on one line.
+    """Return the first characters of a text, on one line.
 
     >>> shortened("The mill  at the river.", 12)
     'The mill at …'

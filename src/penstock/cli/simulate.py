@@ -1,4 +1,4 @@
-"""``penstock simulate``: how long a pipeline would take on machines one does not have."""
+"""``penstock simulate``: estimate how long a pipeline takes on another cluster."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _PRICED = ("gpu", "cpu", "node")
 @click.command("simulate")
 @click.argument("source", metavar="RECIPE|RUN.json")
 @click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
-@click.option("--cluster", metavar="TEXT", help='The machines, as "4x(8xH100-80,128cpu,1TB)" (default: this one).')
-@click.option("--items", type=click.IntRange(min=1), help="How many tasks the source gives (default: as found).")
-@click.option("--seconds", multiple=True, metavar="POOL=S", help="Seconds a worker of a pool needs for one task.")
+@click.option("--cluster", metavar="TEXT", help='Machines, such as "4x(8xH100-80,128cpu,1TB)".  [default: this one]')
+@click.option("--items", type=click.IntRange(min=1), help="Number of source tasks.  [default: as in the run or recipe]")
+@click.option("--seconds", multiple=True, metavar="POOL=S", help="Seconds per task and worker.")
+@click.option("--fan-out", multiple=True, metavar="POOL=N", help="Output tasks per input task.  [default: 1]")
+@click.option("--bytes", "sizes", multiple=True, metavar="POOL=SIZE", help="Size of one output task.")
+@click.option("--start-up", multiple=True, metavar="POOL=S", help="Seconds to start a worker.")
 @click.option(
-    "--fan-out", multiple=True, metavar="POOL=N", help="Tasks that come out for one that goes in (default 1)."
+    "--memory-budget", metavar="SIZE", help="Memory for tasks between pools.  [default: 30% of the cluster's]"
 )
-@click.option("--bytes", "sizes", multiple=True, metavar="POOL=SIZE", help="Size of one task that comes out.")
-@click.option("--start-up", multiple=True, metavar="POOL=S", help="Seconds until a worker is ready.")
-@click.option("--memory-budget", metavar="SIZE", help="Bytes between pools (default: 30 % of the cluster's memory).")
 @click.option("--price", multiple=True, metavar="WHAT=P", help="Price per hour of a gpu, a cpu or a node.")
 @debug_option
 def command(
@@ -45,17 +45,20 @@ def command(
     memory_budget: str | None,
     price: tuple[str, ...],
 ) -> None:
-    """Say how long RECIPE, or the run that left RUN.json, would take on a cluster.
+    """Estimate how long a recipe or an earlier run takes on a cluster.
 
-    Runs the scheduler that runs your pipelines, in virtual time. RUN.json is the summary.json in the folder of an
-    earlier run: it holds what each pool was measured to need. For a recipe say it with --seconds; `penstock plan`
-    shows the names of its pools, and the beginning of a name is enough.
+    Runs the real scheduler in virtual time. RUN.json is the summary.json of an earlier run; it contains the measured
+    time per task of each pool. For a recipe, give these times with --seconds. `penstock plan` shows the names of the
+    pools; an unambiguous prefix of a name is enough.
 
     \b
     Examples:
-      penstock simulate clean/_penstock/summary.json --cluster "4x(8xH100-80,128cpu,1TB)"
-      penstock simulate run.json --cluster "2x(8xA100-40,96cpu,768GB),(64cpu,256GB)" --items 100000 --price gpu=2.5
-      penstock simulate video.yaml --cluster "16x(8xL40S-48,96cpu,768GB)" --seconds read=0.2 --seconds embed=1.5
+      penstock simulate clean/_penstock/summary.json
+      penstock simulate run.json --cluster "4x(8xH100-80,128cpu,1TB)"
+      penstock simulate run.json --items 100000 --price gpu=2.5 \\
+        --cluster "2x(8xA100-40,96cpu,768GB),(64cpu,256GB)"
+      penstock simulate video.yaml --cluster "16x(8xL40S-48,96cpu,768GB)" \\
+        --seconds read=0.2 --seconds embed=1.5
     """
     from penstock.backends.simulated.forecast import forecast, one_more
 
@@ -88,7 +91,7 @@ def _cluster(text: str | None) -> Cluster:
 
 
 def _from_run(path: str) -> tuple[list[PoolModel], int]:
-    """Read what an earlier run has measured."""
+    """Return the pools and the number of source tasks that an earlier run measured."""
     from penstock.backends.simulated.forecast import PoolModel
     from penstock.core.resources import Resources
 
@@ -125,7 +128,7 @@ def _from_run(path: str) -> tuple[list[PoolModel], int]:
 
 
 def _from_recipe(recipe: str, overrides: Sequence[str], cluster: Cluster) -> tuple[list[PoolModel], int | None]:
-    """Plan a recipe for the cluster; how long its pools take is for the user to say."""
+    """Plan a recipe for the cluster; the time per task is left open (-1) for ``--seconds``."""
     from penstock.backends.simulated.forecast import PoolModel
     from penstock.executors.planning import plan_pipeline
     from penstock.recipe.recipe import load_recipe
@@ -136,7 +139,7 @@ def _from_recipe(recipe: str, overrides: Sequence[str], cluster: Cluster) -> tup
         PoolModel(
             pool.name,
             pool.resources,
-            # A source only lists its input; everybody else has to be told about.
+            # A source only lists its input; the time of every other pool must be given.
             seconds=0.0 if position == 0 and plan.sources else -1.0,
             fan_out=tasks if position == 0 and plan.sources else 1.0,
             batch_size=pool.batch_size,
@@ -169,17 +172,17 @@ def _with_options(
     unknown = [model.name for model in changed if model.seconds < 0]
     if unknown:
         missing = " ".join(f"--seconds '{name}'=…" for name in unknown)
-        raise click.UsageError(f"nobody knows how long a task takes in {', '.join(unknown)}. Add: {missing}")
+        raise click.UsageError(f"the time per task is unknown for {', '.join(unknown)}. Add: {missing}")
     return changed
 
 
 def _with_items(models: list[PoolModel], number: int | None, items: int | None) -> tuple[list[PoolModel], int]:
-    """Return the models and how many tasks they begin with; where a source lists them, it gives as many as asked."""
+    """Return the models and the number of source tasks, changed to ``items`` if that is given."""
     from dataclasses import replace
 
     if items is None:
         if number is None:
-            raise click.UsageError("how many tasks there are is not to be seen from the recipe. Add: --items N")
+            raise click.UsageError("the recipe does not determine the number of tasks. Add: --items N")
         return models, number
     if number == 1 and len(models) > 1:
         return [replace(models[0], fan_out=float(items)), *models[1:]], 1
@@ -190,14 +193,16 @@ def _check(models: Sequence[PoolModel], cluster: Cluster) -> None:
     for model in models:
         reason = cluster.why_not(model.need)
         if reason is not None:
-            raise click.UsageError(f"a worker of '{model.name}' needs {model.need}, which fits nowhere: {reason}.")
+            raise click.UsageError(f"a worker of '{model.name}' needs {model.need}, which fits on no node: {reason}.")
 
 
 def _prices(given: Sequence[str]) -> dict[str, float]:
     prices = {}
     for what, value in _pairs("--price", given):
         if what not in _PRICED:
-            raise click.BadParameter(f"'{what}' has no price here; {', '.join(_PRICED)} have.", param_hint="--price")
+            raise click.BadParameter(
+                f"'{what}' cannot have a price; expected one of {', '.join(_PRICED)}.", param_hint="--price"
+            )
         prices[what] = _number("--price", value)
     return prices
 
@@ -211,7 +216,7 @@ def _pairs(option: str, given: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _pool(option: str, name: str, names: Sequence[str]) -> str:
-    """Find a pool by its name, or by the only one that begins like that."""
+    """Find a pool by its name or by an unambiguous prefix of it."""
     from penstock.errors import suggestion
 
     if name in names:
@@ -249,14 +254,14 @@ def _report(
     prices: Mapping[str, float],
     more: Mapping[str, float],
 ) -> Iterator[str]:
-    from penstock.core.sizes import human_bytes
+    from penstock.core.sizes import human_bytes, plural
 
     yield f"On {cluster}:"
     share = f"{result.efficiency:.0%} of what these machines could do at best"
     yield f"  wall time   {_duration(result.seconds)}  ({share})"
     yield f"  bound by    '{result.bottleneck}' on {result.bound_by}"
     yield f"  busy        {', '.join(f'{name} {share:.0%}' for name, share in result.busy.items())}"
-    spilled = f", {result.spilled:,} tasks go to disk" if result.spilled else ""
+    spilled = f", {plural(result.spilled, 'task')} spilled to disk" if result.spilled else ""
     yield f"  bytes       at most {human_bytes(result.peak_bytes)} of {human_bytes(result.budget_bytes)}{spilled}"
     if prices:
         yield f"  cost        {_cost(cluster, prices, result.seconds):,.2f}"
@@ -285,7 +290,7 @@ def _cost(cluster: Cluster, prices: Mapping[str, float], seconds: float) -> floa
 
 
 def _duration(seconds: float) -> str:
-    """Return a time for people.
+    """Return a duration as text.
 
     >>> _duration(5.25), _duration(754), _duration(93784)
     ('5.2 s', '12 min 34 s', '26 h 3 min')

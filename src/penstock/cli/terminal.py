@@ -1,4 +1,4 @@
-"""Standard output and standard error as they are: without an encoding for every character, closed, or gone."""
+"""Make standard output and error robust: characters that cannot be encoded, closed streams, readers that exit."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from contextlib import suppress
 from io import TextIOWrapper
 
 _HANDLER = "penstock.printable"
-# ASCII under another name: click takes a stream of that encoding for a mistake, and writes UTF-8 to it.
+# ASCII under another name: click treats a stream in ASCII as misconfigured and writes UTF-8 to it.
 _ASCII = "penstock_ascii"
-# What tables and messages are drawn with, for a terminal or a log that knows ASCII only.
+# ASCII replacements for the characters of tables and messages.
 _PLAIN = {
     "─": "-", "━": "-", "╸": "-", "╺": "-", "│": "|", "┃": "|", "└": "`", "├": "|", "→": "->", "←": "<-", "…": "...",
     "·": "-", "–": "-", "—": "-", "×": "x", "≥": ">=", "≤": "<=", "≈": "~", "•": "*", "’": "'", "“": '"', "”": '"',
@@ -19,7 +19,7 @@ _PLAIN = {
 
 
 def make_printable() -> None:
-    """Let everything be printed: no character of a document, a message or a file name can end a command."""
+    """Replace characters that cannot be encoded, so that printing them never raises an error."""
     codecs.register_error(_HANDLER, _printable)
     codecs.register(_find_ascii)
     for stream in (sys.stdout, sys.stderr):
@@ -29,7 +29,7 @@ def make_printable() -> None:
 
 
 def close_output() -> None:
-    """Flush what was printed; if it can't be, because its reader is gone, let Python not try again and complain."""
+    """Flush the output; if its reader is gone, redirect it, so that Python does not report a second failure."""
     for stream, descriptor in ((sys.stdout, 1), (sys.stderr, 2)):
         try:
             stream.flush()
@@ -56,7 +56,7 @@ def _find_ascii(name: str) -> codecs.CodecInfo | None:
 
 
 def _printable(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Return the nearest thing that can be printed in place of characters that cannot be encoded."""
+    """Return the replacement for a character that cannot be encoded."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     first = error.object[error.start]

@@ -1,4 +1,4 @@
-"""``penstock whatif``: what other thresholds would have kept, without running anything again."""
+"""``penstock whatif``: compute what other thresholds would have kept, without a new run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 from penstock.cli.options import debug_option
 from penstock.cli.shown import echo_json, shared_folder, shortened, shown_paths
 from penstock.core.printable import printable
-from penstock.core.sizes import human_bytes
+from penstock.core.sizes import human_bytes, plural
 from penstock.monitor.console import stdout_console
 
 if TYPE_CHECKING:
@@ -20,27 +20,33 @@ if TYPE_CHECKING:
     from penstock.ledger.query.whatif import Outcome, Tally
 
 
-# Those that would change most are shown.
-_MOST_SOURCES = 20
+# The sources that would change most are shown.
+_MAX_SOURCES_SHOWN = 20
 
 
 @click.command("whatif")
 @click.argument("run")
 @click.argument("changes", nargs=-1, required=True, metavar="FILTER.PARAMETER=VALUE...")
-@click.option("--examples", type=click.IntRange(0), default=3, show_default=True, help="How many of each kind to show.")
-@click.option("--chars", type=click.IntRange(0), default=200, show_default=True, help="How much of each text to show.")
+@click.option(
+    "--examples", type=click.IntRange(0), default=3, show_default=True, help="Number of examples of each kind."
+)
+@click.option(
+    "--chars", type=click.IntRange(0), default=200, show_default=True, help="Characters of each text to show."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @debug_option
 def command(run: str, changes: tuple[str, ...], examples: int, chars: int, as_json: bool) -> None:
-    """Say what RUN would have kept with other thresholds, from the scores in its ledger. Nothing is run or changed.
+    """Show what RUN would have kept with other thresholds.
 
-    RUN is the output folder of a run; `penstock why RUN` lists its filters. Documents for which a filter that would
-    now be asked has no stored score are counted as unknown.
+    RUN is the output folder of a run; `penstock why RUN` lists its filters. The answer is computed from the scores in
+    the ledger of the run. Nothing is run or changed. A document is counted as unknown if a filter that would now see it
+    has no stored score for it.
 
     \b
     Examples:
       penstock whatif clean/ word_count.min_words=80
-      penstock whatif clean/ word_count.min_words=80 repeated_lines.max_repeated_line_fraction=0.6
+      penstock whatif clean/ word_count.min_words=80 \\
+        repeated_lines.max_repeated_line_fraction=0.6
       penstock whatif clean/ word_count.min_words=20 --examples 10 --chars 500
     """
     from penstock.ledger.query.ledger import find_ledger
@@ -72,10 +78,10 @@ def _print_tables(outcome: Outcome) -> None:
         table.add_column(heading, justify="right", no_wrap=True)
     sources = sorted(outcome.sources.items(), key=lambda entry: -abs(entry[1].would_keep - entry[1].kept))
     shared = shared_folder(list(outcome.sources))
-    for name, tally in sources[:_MOST_SOURCES] if len(sources) > 1 else []:
+    for name, tally in sources[:_MAX_SOURCES_SHOWN] if len(sources) > 1 else []:
         table.add_row(name.removeprefix(shared), *_cells(tally))
-    if len(sources) > _MOST_SOURCES:
-        table.add_row(f"… and {len(sources) - _MOST_SOURCES} more", *[""] * 7)
+    if len(sources) > _MAX_SOURCES_SHOWN:
+        table.add_row(f"… and {len(sources) - _MAX_SOURCES_SHOWN} more", *[""] * 7)
     table.add_row("all", *_cells(outcome.total), style="bold")
     console.print(table)
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
@@ -87,8 +93,10 @@ def _print_tables(outcome: Outcome) -> None:
     console.print()
     console.print(table)
     if outcome.total.unknown:
-        unknown = f"{outcome.total.unknown:,} documents ({human_bytes(outcome.total.unknown_bytes)})"
-        console.print(f"{unknown} are unknown: a stage that would now see them never did. Only a run can tell.")
+        unknown = f"{plural(outcome.total.unknown, 'document')} ({human_bytes(outcome.total.unknown_bytes)})"
+        console.print(
+            f"Unknown: {unknown}. A stage that would now see them has no score for them; only a new run can decide."
+        )
 
 
 def _cells(tally: Tally) -> list[str]:

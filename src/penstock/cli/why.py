@@ -1,4 +1,4 @@
-"""``penstock why``: what was decided of a document, and on what grounds."""
+"""``penstock why``: explain why a document was kept or dropped."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 from penstock.cli.options import debug_option
 from penstock.cli.shown import echo, echo_json, shortened, shown_paths
 from penstock.core.printable import printable, printable_lines
+from penstock.core.sizes import plural
 from penstock.monitor.console import stdout_console
 
 if TYPE_CHECKING:
@@ -27,13 +28,20 @@ _DEFAULT_SAMPLE = 20
 @click.argument("document", required=False, metavar="[DOC_ID]")
 @click.option("--dropped-by", metavar="STAGE", help="Show documents that this stage dropped, with their text.")
 @click.option("--kept", is_flag=True, help="Show documents that were kept, with their text.")
-@click.option("--sample", type=click.IntRange(1), default=_DEFAULT_SAMPLE, show_default=True, help="How many of them.")
 @click.option(
-    "--near", type=float, metavar="DISTANCE", help="Only scores this close to what the stage keeps, closest first."
+    "--sample", type=click.IntRange(1), default=_DEFAULT_SAMPLE, show_default=True, help="Number of documents to show."
 )
-@click.option("--chars", type=click.IntRange(0), default=300, show_default=True, help="How much of each text to show.")
-@click.option("--export", metavar="FOLDER", help="Write every receipt to this folder, as Parquet files.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON: an object, or one a line for samples.")
+@click.option(
+    "--near",
+    type=float,
+    metavar="DISTANCE",
+    help="Only documents whose score missed the threshold by at most this, closest first.",
+)
+@click.option(
+    "--chars", type=click.IntRange(0), default=300, show_default=True, help="Characters of each text to show."
+)
+@click.option("--export", metavar="FOLDER", help="Write all receipts to this folder as Parquet files.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; for samples one object per line.")
 @debug_option
 def command(
     run: str,
@@ -46,29 +54,29 @@ def command(
     export: str | None,
     as_json: bool,
 ) -> None:
-    """Say why a document was kept or dropped in RUN: every stage's score, threshold and verdict.
+    """Show why a document was kept or dropped: score, threshold and verdict of each stage.
 
-    RUN is the output folder of a run, or of a deduplication. DOC_ID is what the id column says (id, url, …), or
-    FILE:ROW, the row counted from 0 as documents were read (after a deduplication of JSONL: the byte of its line).
-    Without DOC_ID it shows what each stage dropped.
+    RUN is the output folder of a run or of a deduplication. DOC_ID is the value of the id column (id, url, …), or
+    FILE:ROW, with rows counted from 0 (after a deduplication of JSONL: the byte offset of the line). Without DOC_ID,
+    the number of documents that each stage dropped is shown.
 
     \b
     Examples:
-      penstock why clean/                                       what each stage dropped
-      penstock why clean/ doc-00005                             one document
-      penstock why clean/ crawl/part-3.jsonl:17                 the same, by file and row
+      penstock why clean/                                    counts per stage
+      penstock why clean/ doc-00005                          one document
+      penstock why clean/ crawl/part-3.jsonl:17              by file and row
       penstock why clean/ --dropped-by repeated_lines --sample 20
-      penstock why clean/ --dropped-by word_count --near 5      those that just missed it
+      penstock why clean/ --dropped-by word_count --near 5   narrow misses
       penstock why clean/ --kept --sample 5 --json
-      penstock why clean/ --export receipts/                    all of it as Parquet
+      penstock why clean/ --export receipts/                 all, as Parquet
     """
     from penstock.ledger.query.ledger import find_ledger
 
     asked = [document is not None, dropped_by is not None, kept, export is not None]
     if sum(asked) > 1:
-        raise click.UsageError("DOC_ID, --dropped-by, --kept and --export exclude each other. Give one.")
+        raise click.UsageError("DOC_ID, --dropped-by, --kept and --export exclude each other. Use one of them.")
     if near is not None and dropped_by is None:
-        raise click.UsageError("--near needs --dropped-by: it is measured from what that stage keeps.")
+        raise click.UsageError("--near needs --dropped-by: the distance is measured from the threshold of that stage.")
     ledger = find_ledger(_run_in(run))
     if document is not None:
         _show_document(ledger, document, chars, as_json=as_json)
@@ -81,13 +89,13 @@ def command(
         from penstock.ledger.query.export import export_parquet
 
         documents, files = export_parquet(ledger, export)
-        echo(f"{documents:,} documents in {files} Parquet file{'s' * (files != 1)}: {export}")
+        echo(f"Exported {plural(documents, 'document')} to {plural(files, 'Parquet file')}: {export}")
     else:
         _show_overview(ledger, as_json=as_json)
 
 
 def _run_in(folder: str) -> str:
-    """Return the output of the run in a folder: a deduplication writes documents into one of its own."""
+    """Return the output folder of a run; for a deduplication that is the subfolder ``deduplicated``."""
     from penstock.storage.filesystem import filesystem_of
     from penstock.storage.run_folder import FOLDER_NAME
 
@@ -138,7 +146,7 @@ def _print_receipt(
         if receipt.dropped_by
         else "kept"
         if receipt.kept
-        else "made into something else"
+        else "transformed into other output"
     )
     console.print(
         Text.assemble((printable(str(name)), "bold"), ": ", (printable(fate), "red" if receipt.dropped_by else "green"))
@@ -169,7 +177,7 @@ def _show_samples(ledger: Ledger, samples: Sequence[Sample], chars: int, *, as_j
 
     console = stdout_console()
     if not samples and not as_json:
-        echo("No document fits.")
+        echo("No document matches.")
     for sample, text in zip(samples, _texts(ledger, samples), strict=True):
         if as_json:
             record = {
@@ -188,7 +196,7 @@ def _show_samples(ledger: Ledger, samples: Sequence[Sample], chars: int, *, as_j
 
 
 def _texts(ledger: Ledger, wanted: Sequence[Receipt | Sample]) -> list[str]:
-    """Read documents again from their sources, each source once; where one is gone, say so in its place."""
+    """Read the texts of documents from their source files; a file that is gone is reported in place of the text."""
     from penstock.ledger.query.source_texts import read_texts
 
     return read_texts(ledger, [one.place for one in wanted])
@@ -206,10 +214,10 @@ def _show_overview(ledger: Ledger, *, as_json: bool) -> None:
         return
     console = stdout_console()
     share = f" ({seen.kept / seen.documents:.1%})" if seen.documents else ""
-    console.print(f"{seen.documents:,} documents, {seen.kept:,} kept{share}", highlight=False)
+    console.print(f"{plural(seen.documents, 'document')}, {seen.kept:,} kept{share}", highlight=False)
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("stage")
-    for heading in ("asked", "failed", "dropped", "of all", "nobody else would"):
+    for heading in ("tested", "failed", "dropped", "of all", "only this stage"):
         table.add_column(heading, justify="right")
     for line in seen.stages:
         of_all = f"{line.dropped / seen.documents:.1%}" if seen.documents else ""

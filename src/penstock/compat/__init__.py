@@ -1,1 +1,1 @@
-"""Running scripts written for ``nemo_curator`` on Penstock, without a change in them."""
+"""Run unchanged ``nemo_curator`` scripts on Penstock."""

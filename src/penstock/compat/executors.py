@@ -1,4 +1,4 @@
-"""The executors users know, each with its own settings; all of them are the one that balances."""
+"""Executors of ``nemo_curator``: the streaming executor of Penstock under their names, with their settings."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 
 from penstock.executors.streaming import StreamingExecutor
 
-# Settings that say how another engine is to do what is done by itself here.
+# Settings of other engines that Penstock does not need, with the reason shown in a warning.
 _NOT_NEEDED = {
-    "max_workers_per_stage": "worker counts follow from what stages need; fix one with with_(num_workers=…)",
-    "reserved_cpus": "cpu_allocation_percentage leaves a share of the cores alone",
-    "reserved_gpus": "GPUs that are to be left alone are hidden with CUDA_VISIBLE_DEVICES or ray start --num-gpus",
+    "max_workers_per_stage": "worker counts follow from measured speeds; set a fixed count with with_(num_workers=…)",
+    "reserved_cpus": "use cpu_allocation_percentage to leave a share of the cores free",
+    "reserved_gpus": "use CUDA_VISIBLE_DEVICES or ray start --num-gpus to keep GPUs free",
     "resource_wait_timeout_s": "a run waits for resources as long as it takes",
     "resource_wait_interval_s": "a run waits for resources as long as it takes",
 }
 
 
 class XennaExecutor(StreamingExecutor):
-    """The streaming executor under the name users know; it takes the same settings.
+    """Run a pipeline with the streaming executor; accepts the settings of ``nemo_curator``'s XennaExecutor.
 
     >>> XennaExecutor(config={"execution_mode": "batch"}).__class__.__mro__[1].__name__
     'StreamingExecutor'
@@ -31,7 +31,7 @@ class XennaExecutor(StreamingExecutor):
 
 
 class RayDataExecutor(StreamingExecutor):
-    """The streaming executor under the name users know: results go on as they come.
+    """Run a pipeline with the streaming executor; accepts the settings of ``nemo_curator``'s RayDataExecutor.
 
     >>> RayDataExecutor(ignore_head_node=True).last_summary is None
     True
@@ -43,7 +43,7 @@ class RayDataExecutor(StreamingExecutor):
 
 
 class RayActorPoolExecutor(StreamingExecutor):
-    """The streaming executor under the name users know: each stage begins when the one before it has ended.
+    """Run a pipeline stage by stage: each stage begins when the stage before it has ended.
 
     >>> RayActorPoolExecutor({"reserved_cpus": 0.0}, show_progress=False)._config["execution_mode"]
     'batch'
@@ -64,7 +64,7 @@ class RayActorPoolExecutor(StreamingExecutor):
 
 
 def _taken(config: Mapping[str, Any] | None) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """Sort settings: ours, Ray's environment, and those that mean nothing here, of which the user is told."""
+    """Return the settings and the ``runtime_env``; warn about settings that have no effect."""
     settings = dict(config or {})
     runtime_env = settings.pop("runtime_env", None)
     for key in [key for key in settings if key in _NOT_NEEDED]:

@@ -1,4 +1,4 @@
-"""Making ``nemo_curator`` importable from the table, for as long as the finder is on ``sys.meta_path``."""
+"""Import hook that maps ``nemo_curator`` modules to Penstock while it is on ``sys.meta_path``."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from penstock.compat.names import MODULES, NAMES, ROOT, modules_below
 
 
 class RealPackageHidden(UserWarning):
-    """The real ``nemo_curator`` is installed, and scripts get Penstock under its name because they asked for it."""
+    """Warn that the installed ``nemo_curator`` is hidden, because the script imports Penstock under that name."""
 
 
 class CompatFinder(MetaPathFinder, Loader):
-    """Finds and loads the modules of the table; each is empty until a name in it is asked for."""
+    """Find and load the modules listed in ``compat.names``; each name is resolved when it is first used."""
 
     def find_spec(
         self,
@@ -30,12 +30,12 @@ class CompatFinder(MetaPathFinder, Loader):
         path: Sequence[str] | None = None,
         target: ModuleType | None = None,
     ) -> ModuleSpec | None:
-        """Return the spec of a module of the table; raise what is missing for any other ``nemo_curator`` path.
+        """Return the spec of a listed module; raise MissingNameError for any other ``nemo_curator`` path.
 
-        ``from nemo_curator.tasks import Missing`` comes here too: every module of ours is a package, and of a package
-        Python tries a name that is no attribute as a module. The message could not come from the module itself: there
-        it would have to be an AttributeError, which Python replaces by its own words. For the same reason the error
-        has no ``name``: one that names what was asked for is swallowed as "then it is no module".
+        ``from nemo_curator.tasks import Missing`` is handled here too: every listed module is a package, and Python
+        tries to import a missing attribute of a package as a submodule. The module itself cannot raise this message:
+        it would have to be an AttributeError, whose text Python replaces. For the same reason the error has no
+        ``name``: Python ignores a ModuleNotFoundError that names the requested module.
         """
         if fullname.partition(".")[0] != ROOT:
             return None
@@ -44,7 +44,7 @@ class CompatFinder(MetaPathFinder, Loader):
         return ModuleSpec(fullname, self, origin="penstock.compat", is_package=True)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Fill in how the module looks its names up."""
+        """Set the attributes with which the module resolves its names."""
         vars(module).update(
             __doc__=f"Penstock under the name {module.__name__}; see penstock.compat.names.",
             __all__=sorted(NAMES.get(module.__name__, ())),
@@ -54,7 +54,7 @@ class CompatFinder(MetaPathFinder, Loader):
 
 
 def install() -> None:
-    """Make ``import nemo_curator`` give Penstock. A second call changes nothing."""
+    """Make ``import nemo_curator`` import Penstock. A second call has no effect."""
     if _FINDER in sys.meta_path:
         return
     if ROOT in sys.modules:
@@ -64,18 +64,18 @@ def install() -> None:
             "'import penstock.compat.nemo_curator' on the first line of the script, or drop it to use the real one."
         )
     real = find_spec(ROOT)
-    if real is not None and real.origin is not None:  # a folder that only has the name has no origin
+    if real is not None and real.origin is not None:  # a plain folder of that name has no origin
         warnings.warn(
-            f"nemo_curator is installed ({real.origin}), but this script runs on Penstock, as it asked to. "
+            f"nemo_curator is installed ({real.origin}), but this script runs on Penstock, as it requested. "
             "To get the real one back, drop 'import penstock.compat.nemo_curator' or run the file with python.",
             RealPackageHidden,
-            stacklevel=3,  # the line that asked for it
+            stacklevel=3,  # the line of the script with the import
         )
     sys.meta_path.insert(0, _FINDER)
 
 
 def uninstall() -> None:
-    """Take the name ``nemo_curator`` away again, so that the next ``install`` or import line starts afresh."""
+    """Remove the import hook and its modules, so that ``install`` can be called again."""
     if _FINDER in sys.meta_path:
         sys.meta_path.remove(_FINDER)
     for name in [name for name, module in sys.modules.items() if _is_ours(module)]:

@@ -1,4 +1,4 @@
-"""Names that only scripts for the other framework use, and what they mean here."""
+"""Stand-ins for names that only ``nemo_curator`` scripts use."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _BACKENDS = ("cudf", "pandas")
 
 
 class ToBackend(ProcessingStage[Task[Any], Task[Any]]):
-    """Gives every task on as it came.
+    """Return every task unchanged.
 
-    There is nothing to move: every stage gets Arrow data, and a stage that computes on a GPU takes there what it
-    needs and brings its result back. So the line may stay in a script, and may be deleted.
+    In Penstock every stage receives Arrow data, and a stage that uses a GPU copies its data there and back. So this
+    stage can stay in a script or be deleted.
 
     >>> ToBackend("cudf").process(Task("demo", data=1)).data
     1
@@ -40,7 +40,7 @@ class ToBackend(ProcessingStage[Task[Any], Task[Any]]):
 
 
 class Sequential(CompositeStage[Task[Any], Task[Any]]):
-    """Stages one after the other, to be put into a pipeline as one.
+    """Combine stages into one composite stage that runs them in sequence.
 
     >>> from penstock import Pipeline
     >>> Pipeline("demo", stages=[Sequential([ToBackend("cudf"), ToBackend("pandas")])]).build()
@@ -61,12 +61,12 @@ class Sequential(CompositeStage[Task[Any], Task[Any]]):
         self.stages = list(stages)
 
     def decompose(self) -> list[ProcessingStage[Any, Any]]:
-        """Return the stages it was given."""
+        """Return the stages."""
         return self.stages
 
 
 class Client:
-    """What ``get_client`` gives: nothing has to be started, so it only says what there is."""
+    """Handle returned by ``get_client``; it describes the machine and starts nothing."""
 
     def __init__(self, cluster_type: str, workers: int) -> None:
         self.cluster_type = cluster_type
@@ -85,8 +85,8 @@ class Client:
         """Do nothing."""
 
 
-def get_client(cluster_type: str = "cpu", **_settings: Any) -> Client:  # noqa: ANN401 - settings of a cluster we need not start
-    """Return a handle for scripts that start a cluster first; here every run finds the cores and GPUs by itself."""
+def get_client(cluster_type: str = "cpu", **_settings: Any) -> Client:  # noqa: ANN401 - settings of a cluster that is not started
+    """Return a handle for scripts that start a cluster first; Penstock detects cores and GPUs in every run."""
     if cluster_type not in ("cpu", "gpu"):
         raise ValueError(f"get_client(cluster_type={cluster_type!r}): expected 'cpu' or 'gpu'.")
     workers = len(find_gpus()) if cluster_type == "gpu" else usable_cpus()

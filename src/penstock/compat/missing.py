@@ -1,4 +1,4 @@
-"""What to say about a name of ``nemo_curator`` that Penstock does not have: what is missing, and what is nearest."""
+"""Error message for a ``nemo_curator`` name that Penstock does not have, with the nearest name."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import penstock
 from penstock.compat.names import NAMES, WANTED, modules_below
 from penstock.errors import PenstockError, nearest
 
-_SHOWN = 8
+_MAX_NAMES_SHOWN = 8
 
 
 class MissingNameError(PenstockError, ModuleNotFoundError):
-    """A script asks for a module or a name of ``nemo_curator`` that Penstock does not have."""
+    """A script imports a module or a name of ``nemo_curator`` that Penstock does not have."""
 
 
 def explain(path: str) -> str:
@@ -22,7 +22,7 @@ def explain(path: str) -> str:
     nemo_curator.pipelines: Penstock has no such module. Nearest: nemo_curator.pipeline, which has Pipeline, workflow.
     """
     module, _, name = path.rpartition(".")
-    # An import does not tell which it wants; there are no modules with capitals, nor below a module without any.
+    # The import statement does not say whether it wants a module or a name. Module names have no capitals.
     noun = "module" if name == name.lower() and modules_below(module) else "name"
     return f"{path}: Penstock has no such {noun}. Nearest: {_nearest_thing(module, name)}."
 
@@ -44,7 +44,7 @@ def _nearest_thing(module: str, name: str) -> str:
 
 
 def _said(module: str, name: str, *, where_asked: bool) -> str:
-    """Return a name we have, and where a user would import it from."""
+    """Return a name of Penstock and the module to import it from."""
     ours = "penstock" if name in penstock.__all__ else NAMES[module][name].partition(":")[0]
     return f"{name} ({ours})" if where_asked else f"{module}.{name} ({ours})"
 
@@ -53,5 +53,5 @@ def _contents(module: str) -> str:
     names = sorted(NAMES.get(module, ()))
     modules = [below for below in modules_below(module) if below not in {name.lower() for name in names}]
     shown = [*names, *modules]
-    more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
-    return f"{module}, which has {', '.join(shown[:_SHOWN])}{more}"
+    more = f" and {len(shown) - _MAX_NAMES_SHOWN} more" if len(shown) > _MAX_NAMES_SHOWN else ""
+    return f"{module}, which has {', '.join(shown[:_MAX_NAMES_SHOWN])}{more}"

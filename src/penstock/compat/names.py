@@ -1,6 +1,6 @@
-"""The one table: which name of ``nemo_curator`` is which name of ours.
+"""Table that maps names of ``nemo_curator`` to names of Penstock.
 
-To serve another name, add it here; the finder and its messages follow from the table.
+To support another name, add it here; the import hook and its messages use this table.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ _RAY_CLIENT = {
     **_all_in("penstock.backends.ray.slurm", "SlurmRayClient"),
 }
 
-# Module -> its public names -> "module:name" of ours. Parents of a module need no entry of their own.
+# Module -> public name -> "module:name" in Penstock. Parent packages need no entry.
 NAMES: Mapping[str, Mapping[str, str]] = {
     ROOT: _all_in("penstock.compat.legacy", "Sequential", "ToBackend"),
     f"{ROOT}.pipeline": _PIPELINE,
@@ -167,7 +167,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     f"{_TEXT}.io.writer": {**_JSONL_WRITER, **_PARQUET_WRITER},
     f"{_TEXT}.io.writer.jsonl": _JSONL_WRITER,
     f"{_TEXT}.io.writer.parquet": _PARQUET_WRITER,
-    # Early releases had the heuristics in text.filters and ScoreFilter in text.modules; scripts of that time do too.
+    # Early releases had the heuristics in text.filters and ScoreFilter in text.modules; old scripts import them there.
     f"{_TEXT}.filters": {**_DOCUMENT_FILTER, **_SCORE_FILTER, **_HEURISTIC_FILTERS, **_HISTOGRAM_FILTER},
     f"{_TEXT}.modules": {**_SCORE_FILTER, **_MODIFY, **_ADD_ID, **_JOINER, **_SPLITTER},
     f"{_TEXT}.modules.add_id": _ADD_ID,
@@ -238,8 +238,8 @@ _OWN_FILTER = "ScoreFilter with a DocumentFilter of your own (penstock.text)"
 
 _QUALITY = {"QualityClassifier": _OWN_FILTER}
 
-# Module -> names in it that we do not have, but users often import -> what to use meanwhile.
-# The modules can be imported, because only then can the message name the class the script asks for.
+# Module -> name that Penstock does not have, but users often import -> what to use instead.
+# These modules can be imported, so that the message can name the class that the script imports.
 WANTED: Mapping[str, Mapping[str, str]] = {
     f"{_TEXT}.classifiers": _QUALITY,
     f"{_TEXT}.classifiers.quality": _QUALITY,
@@ -251,7 +251,7 @@ def _with_parents(paths: Iterable[str]) -> frozenset[str]:
     return frozenset(".".join(part[:length]) for part in parts for length in range(1, len(part) + 1))
 
 
-# Every module that can be imported, packages above included.
+# Every module that can be imported, parent packages included.
 MODULES = _with_parents([*NAMES, *WANTED])
 _WITH_NAMES = _with_parents(NAMES)
 

@@ -1,4 +1,4 @@
-"""One line on top of a script, ``import penstock.compat.nemo_curator``, and its ``nemo_curator`` is Penstock.
+"""Importing this module makes ``import nemo_curator`` import Penstock in the same process.
 
 >>> import penstock.compat.nemo_curator
 >>> from nemo_curator.stages.resources import Resources

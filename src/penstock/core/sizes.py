@@ -1,4 +1,4 @@
-"""Sizes in bytes, as people write and read them."""
+"""Parse and print sizes in bytes and counts of things."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def parse_bytes(size: int | float | str) -> int:
 
 
 def human_bytes(count: float) -> str:
-    """Return a size for people.
+    """Return a size in bytes as short text with a unit.
 
     >>> human_bytes(999), human_bytes(59_100_000)
     ('999 B', '59.1 MB')
@@ -41,3 +41,12 @@ def human_bytes(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
         count /= 1000
     return f"{count:.1f} TB"
+
+
+def plural(count: int, noun: str) -> str:
+    """Return a count with its noun, in the plural unless the count is one.
+
+    >>> plural(1, "file"), plural(1200, "input item")
+    ('1 file', '1,200 input items')
+    """
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -15,7 +15,7 @@ from penstock.backends.local.venue import LocalVenue
 from penstock.backends.ray.venue import RayVenue, is_at_hand
 from penstock.core.lineage import root_tasks
 from penstock.core.pipeline import Pipeline
-from penstock.core.sizes import parse_bytes
+from penstock.core.sizes import parse_bytes, plural
 from penstock.core.task import Task
 from penstock.errors import OutputError, StageError, Terminated, suggestion
 from penstock.executors.open_run import OpenRun, how_to_resume, open_run
@@ -188,7 +188,7 @@ class StreamingExecutor:
         rest = "the run was stopped at that" if run.scheduler.stopping else "everything else was"
         before = len(run.books.settlement.failed_before)
         lines = [
-            f"{failed} of the input could not be processed; {rest}.",
+            f"{plural(failed, 'input item')} could not be processed; {rest}.",
             f"{before} of them in the run that this one continues; without its checkpoint they are tried again."
             if before
             else "",

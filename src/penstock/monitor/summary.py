@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.core.counters import StageCounters
 from penstock.core.printable import printable
-from penstock.core.sizes import human_bytes
+from penstock.core.sizes import human_bytes, plural
 from penstock.monitor.console import stderr_console
 from penstock.storage.listing import NOT_READ, describe
 
@@ -83,8 +83,12 @@ class RunSummary:
         previous = ""
         for c in self.counters:
             # The noun is shown only where it changes.
-            before = f"{c.items_in:,}" if c.noun_in == previous else _items(c.items_in, c.noun_in)
-            after = f"{c.items_out:,}" if c.noun_out in ("", c.noun_in) else _items(c.items_out, c.noun_out)
+            before = f"{c.items_in:,}" if c.noun_in == previous else plural(c.items_in, c.noun_in.removesuffix("s"))
+            after = (
+                f"{c.items_out:,}"
+                if c.noun_out in ("", c.noun_in)
+                else plural(c.items_out, c.noun_out.removesuffix("s"))
+            )
             previous = c.noun_out or c.noun_in
             table.add_row(
                 c.stage,
@@ -103,24 +107,24 @@ class RunSummary:
         dropped = {c.stage: c.dropped for c in self.counters if c.dropped and c.noun_in == "documents"}
         grew = any(c.noun_in == c.noun_out == "documents" and c.items_out > c.items_in for c in self.counters)
         if self.stopped is not None:
-            lines.append(f"The run was stopped before it was complete; {read or 0:,} documents had been read.")
+            lines.append(f"The run was stopped before it was complete; {plural(read or 0, 'document')} had been read.")
         elif read is not None and not grew:  # if stages create documents, "kept" has no meaning
             by = "; ".join(f"{count:,} by {stage}" for stage, count in sorted(dropped.items(), key=lambda e: -e[1]))
             failed = sum(c.failed for c in self.counters if c.noun_in == "documents")
             kept = read - sum(dropped.values()) - failed
             share = f" ({kept / read:.1%})" if read else ""
-            lines.append(f"Read {read:,} documents, kept {kept:,}{share}, dropped {sum(dropped.values()):,}"
+            lines.append(f"Read {plural(read, 'document')}, kept {kept:,}{share}, dropped {sum(dropped.values()):,}"
                          + (f": {by}" if by else "") + (f", failed {failed:,}." if failed else "."))  # fmt: skip
         if self.resumed:
-            lines.append(f"Resumed an earlier run: {_items(self.resumed, 'source tasks')} had been completed.")
+            lines.append(f"Resumed an earlier run: {plural(self.resumed, 'source task')} had been completed.")
         if not_read := self._not_read():
             lines.append(describe(not_read))
         if self.num_dead_letters:
             lines.append(
-                f"Set aside {_items(self.num_dead_letters, 'records')}, with the reason for each: {self.dead_letters}"
+                f"Set aside {plural(self.num_dead_letters, 'record')}, with the reason for each: {self.dead_letters}"
             )
         if self.failed:
-            lines.append(f"{_items(self.failed, 'items')} failed in every attempt.")
+            lines.append(f"{plural(self.failed, 'item')} failed in every attempt.")
         if self.pools is not None and (sentence := self._scheduling_sentence()):
             lines.append(sentence)
         if self.output is not None:
@@ -167,7 +171,3 @@ class RunSummary:
 
 def _documents_at_first(counters: StageCounters) -> int:
     return counters.items_in if counters.noun_in == "documents" else counters.items_out
-
-
-def _items(count: int, noun: str) -> str:
-    return f"{count:,} {noun.removesuffix('s') if count == 1 else noun}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from penstock.core.sizes import human_bytes
+from penstock.core.sizes import human_bytes, plural
 from penstock.core.stage import ProcessingStage
 from penstock.plan.plan import Plan, Pool, SourcePartition
 
@@ -45,7 +45,7 @@ def _bracket(count: int) -> list[str]:
 
 def _input(source: SourcePartition) -> str:
     return (
-        f"{_plural(source.files, 'file')}, {human_bytes(source.bytes)}, in {_plural(source.tasks, 'task')} "
+        f"{plural(source.files, 'file')}, {human_bytes(source.bytes)}, in {plural(source.tasks, 'task')} "
         f"of at most {human_bytes(source.largest_task_bytes)} as stored"
     )
 
@@ -56,7 +56,7 @@ def _expected_bytes(plan: Plan) -> list[str]:
     tasks = sum(source.tasks for source in plan.sources)
     if not tasks:
         return ["" for _ in plan.pools]
-    names = _plural(tasks, "task")
+    names = plural(tasks, "task")
     return [
         f"one listing, {names} out" if position == 0 else f"{names}, at most {human_bytes(total)} as stored"
         for position, _ in enumerate(plan.pools)
@@ -74,7 +74,3 @@ def _workers(pool: Pool) -> str:
 
 def _batch(pool: Pool) -> str:
     return f", {pool.batch_size} tasks at a time" if pool.batch_size > 1 else ""
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")

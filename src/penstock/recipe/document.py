@@ -1,4 +1,4 @@
-"""A YAML file as plain data that remembers on which line each entry stands."""
+"""Parse a YAML recipe into plain data with the line number of each entry."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.storage.filesystem import open_input
 
 Path = tuple[str | int, ...]
 
-# A recipe is a page of text. These limits stop files that are built to take all memory (aliases of aliases of aliases).
+# A recipe is a page of text. These limits stop files that would exhaust the memory (aliases of aliases of aliases).
 MAX_BYTES = 1_000_000
 MAX_ENTRIES = 20_000
 MAX_DEPTH = 100
@@ -24,28 +24,28 @@ _TEXT_TAG = "tag:yaml.org,2002:str"
 
 @dataclass
 class Document:
-    """The data of a recipe, and where it comes from."""
+    """Hold the data of a recipe, its source and the line of each entry."""
 
     source: str
     data: dict[str, Any]
     lines: dict[Path, int]
-    # Keys at the top whose value, or part of it, is repeated elsewhere by an alias.
+    # Top-level keys whose value, or a part of it, is repeated elsewhere by an alias.
     repeated: set[str] = field(default_factory=set)
 
     def where(self, path: Path) -> str:
-        """Say where an entry stands: file, line if it has one, and its keys."""
+        """Return the place of an entry for error messages: file, line if known, and dotted keys."""
         line = next((self.lines[path[:n]] for n in range(len(path), 0, -1) if path[:n] in self.lines), None)
         keys = ".".join(str(key) for key in path)
         return f"{self.source}{f':{line}' if line else ''}: {keys}" if keys else self.source
 
     @property
     def is_remote(self) -> bool:
-        """Whether the recipe was read from another machine, so that the user may not know its author."""
+        """Whether the recipe was read from another machine and is therefore not trusted."""
         return "://" in self.source and ("::" in self.source or not self.source.startswith(("file://", "local://")))
 
 
 def read_document(source: str) -> Document:
-    """Read a recipe from a path or URL."""
+    """Read and parse a recipe from a path or URL."""
     try:
         with open_input(source, special_files=True) as stream:
             text = stream.read(MAX_BYTES + 1)
@@ -55,22 +55,22 @@ def read_document(source: str) -> Document:
 
 
 def parse_document(text: str | bytes, source: str) -> Document:
-    """Parse a recipe."""
+    """Parse the text of a recipe; raise RecipeError if it is not a YAML mapping within the limits."""
     if len(text) > MAX_BYTES:
         raise RecipeError(
-            f"{source}: this file is larger than {MAX_BYTES:,} bytes, the most a recipe may have. "
-            "Put long lists into files of their own and name those in the recipe."
+            f"{source}: this file is larger than {MAX_BYTES:,} bytes, the limit for a recipe. "
+            "Put long lists into separate files and name those in the recipe."
         )
     root = _compose(text, source)
     if not isinstance(root, yaml.MappingNode):
-        raise RecipeError(f"{source}: a recipe is a mapping with a list of 'stages'; this file holds something else.")
+        raise RecipeError(f"{source}: a recipe is a mapping with a list of 'stages'; this file is not a mapping.")
     document = Document(source, {}, {})
     document.data = _Conversion(document).convert(root, ())
     return document
 
 
 def parse_value(text: str, source: str = "value") -> Any:  # noqa: ANN401 - any YAML value
-    """Parse the value of an override as YAML would: 80 is a number, [a, b] a list, null nothing.
+    """Parse the value of an override as YAML: 80 is a number, [a, b] a list, null is None.
 
     >>> parse_value("80"), parse_value("[a, b]"), parse_value("null"), parse_value("s3://x/y")
     (80, ['a', 'b'], None, 's3://x/y')
@@ -91,7 +91,7 @@ class _LimitExceeded(Exception):  # noqa: N818 - never leaves this module
 
 
 class _BoundedLoader(yaml.SafeLoader):
-    """Composes nodes while they stay within the limits; composing is recursive, so depth is checked on the way."""
+    """Compose nodes and raise as soon as a limit is exceeded; composing is recursive, so depth is checked early."""
 
     def __init__(self, stream: str | bytes) -> None:
         super().__init__(stream)
@@ -109,13 +109,13 @@ class _BoundedLoader(yaml.SafeLoader):
 
 
 def _too_deep() -> str:
-    return f"entries are nested more than {MAX_DEPTH} deep; a recipe may not be deeper."
+    return f"entries are nested more than {MAX_DEPTH} levels deep, the limit for a recipe."
 
 
 def _too_many() -> str:
     return (
-        f"the recipe has more than {MAX_ENTRIES:,} entries, counting each use of an alias (*name) in full; "
-        "a recipe may not have more."
+        f"the recipe has more than {MAX_ENTRIES:,} entries, counting each use of an alias (*name) in full. "
+        "That is the limit for a recipe."
     )
 
 
@@ -133,15 +133,15 @@ def _compose(text: str | bytes, source: str) -> yaml.Node | None:
 
 
 class _Conversion:
-    """Turns nodes into data, counting entries: an alias is one node to YAML, and as many entries as it stands for."""
+    """Convert YAML nodes to data; every use of an alias counts with all the entries it repeats."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
         self._constructor = yaml.SafeLoader("")
         self._entries = 0
-        # The key at the top under which each node was first seen.
+        # The top-level key under which each node was first seen.
         self._first_seen: dict[int, str | int] = {}
-        # Nodes that are being converted; one that contains itself through an alias would never end.
+        # Nodes that are being converted; a node that contains itself through an alias would recurse forever.
         self._open: set[int] = set()
 
     def convert(self, node: yaml.Node, path: Path) -> Any:  # noqa: ANN401 - any YAML value
@@ -152,7 +152,7 @@ class _Conversion:
         if len(path) > MAX_DEPTH:
             self._refuse(path, _too_deep())
         if id(node) in self._open:
-            self._refuse(path, "an alias (*name) stands inside the entry that it repeats.")
+            self._refuse(path, "an alias (*name) is inside the entry that it repeats.")
         if path:
             if id(node) in self._first_seen:
                 self._document.repeated.add(str(self._first_seen[id(node)]))
@@ -179,17 +179,17 @@ class _Conversion:
                 continue
             line = key_node.start_mark.line + 1
             if not isinstance(key_node, yaml.ScalarNode):
-                raise RecipeError(f"{self._document.source}:{line}: a key is a word, not a list or a mapping.")
+                raise RecipeError(f"{self._document.source}:{line}: a key must be a word, not a list or a mapping.")
             key = str(self._scalar(key_node))
             if key in own:
-                raise RecipeError(f"{self._document.source}:{line}: '{key}' is given twice.")
+                raise RecipeError(f"{self._document.source}:{line}: the key '{key}' appears twice.")
             own.add(key)
             mapping[key] = self.convert(value_node, (*path, key))
             self._document.lines[(*path, key)] = line
         return mapping
 
     def _merged(self, node: yaml.Node) -> list[yaml.Node]:
-        """Return the mappings that ``<<`` takes entries from: one, or a list of them."""
+        """Return the mappings that ``<<`` merges: one alias, or a list of them."""
         nodes = node.value if isinstance(node, yaml.SequenceNode) else [node]
         if not all(isinstance(one, yaml.MappingNode) for one in nodes):
             line = node.start_mark.line + 1
@@ -206,9 +206,9 @@ class _Conversion:
             raise RecipeError(f"{where}: {getattr(error, 'problem', None) or error}.") from error
         except ValueError as error:
             raise RecipeError(
-                f"{where}: {node.value!r} looks like a number or date, but is none ({error}). Put text in quotes."
+                f"{where}: {node.value!r} looks like a number or date, but is not valid ({error}). Put text in quotes."
             ) from error
 
     def _refuse(self, path: Path, problem: str) -> NoReturn:
-        # The nearest entry at the top is where the user finds the alias; an alias itself has no line.
+        # Name the top-level entry that contains the alias, because an alias has no line of its own.
         raise RecipeError(f"{self._document.where(path[:1])}: {problem}")

@@ -1,4 +1,4 @@
-"""``_target_`` mappings made into objects."""
+"""Create the objects that ``_target_`` mappings of a recipe describe."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.errors import PenstockError, RecipeError, suggestion
 from penstock.recipe.document import Document, Path
 from penstock.recipe.targets import find_target
 
-# Keys of a stage that are settings of every stage, unless its own constructor takes them.
+# Keys that every stage accepts as settings, unless its constructor has a parameter of that name.
 _STAGE_SETTINGS = (
     "resources",
     "batch_size",
@@ -26,13 +26,13 @@ _STAGE_SETTINGS = (
     "ray_stage_spec",
 )
 
-# What YAML makes of 2024, 0.1, 2024-10-01, yes and null.
+# Types of the YAML values 2024, 0.1, 2024-10-01, yes and null.
 _NOT_TEXT = (int, float, date, datetime, bool, type(None))
-# Settings that fetch and run code of somebody else, so that a recipe from another machine may not have them.
+# Settings that fetch and run other code; not allowed in a recipe from another machine.
 _RUN_FOREIGN_CODE = ("runtime_env", "trust_remote_code")
 
 
-def instantiate(value: Any, document: Document, path: Path) -> Any:  # noqa: ANN401 - data in, anything out
+def instantiate(value: Any, document: Document, path: Path) -> Any:  # noqa: ANN401 - any YAML value, any object
     """Return the data with every mapping that has a ``_target_`` replaced by the object it describes."""
     if isinstance(value, list):
         return [instantiate(part, document, (*path, i)) for i, part in enumerate(value)]
@@ -52,7 +52,7 @@ def _make(parts: dict[str, Any], document: Document, path: Path) -> Any:  # noqa
     where = document.where(path)
     name = parts.pop("_target_")
     if not isinstance(name, str):
-        raise RecipeError(f"{where}: _target_ is {name!r}; it is the name of a class or function.")
+        raise RecipeError(f"{where}: _target_ is {name!r}; expected the name of a class or function.")
     target = find_target(name, document, (*path, "_target_"))
     is_function = isinstance(target, FunctionStage)
     parameters, takes_any = ([], False) if is_function else _parameters(target)
@@ -62,8 +62,8 @@ def _make(parts: dict[str, Any], document: Document, path: Path) -> Any:  # noqa
     for key in parts:
         if key not in parameters and not takes_any:
             raise RecipeError(
-                f"{document.where((*path, key))}: {name} takes no '{key}'; it takes "
-                f"{', '.join(parameters) or 'nothing'}.{suggestion(key, parameters)}"
+                f"{document.where((*path, key))}: {name} has no parameter '{key}'; it has "
+                f"{', '.join(parameters) or 'none'}.{suggestion(key, parameters)}"
             )
     _check_texts(target, parts, name, document, path)
     try:
@@ -83,7 +83,7 @@ def _parameters(target: Any) -> tuple[list[str], bool]:  # noqa: ANN401
 
 
 def _check_texts(target: Any, parts: Mapping[str, Any], name: str, document: Document, path: Path) -> None:  # noqa: ANN401
-    """Refuse a number, date, yes or null where only text is taken: mostly a path that lacks quotes."""
+    """Refuse a number, date, boolean or null for a text parameter: usually a path without quotes."""
     suspects = {key: value for key, value in parts.items() if type(value) in _NOT_TEXT}
     if not suspects:
         return
@@ -97,7 +97,7 @@ def _check_texts(target: Any, parts: Mapping[str, Any], name: str, document: Doc
         fits = type(value) in taken or Any in taken or (type(value) is int and float in taken)
         if str in taken and not fits:
             raise RecipeError(
-                f"{document.where((*path, key))}: {name} takes text as '{key}'; YAML reads this value as {value!r}. "
+                f"{document.where((*path, key))}: {name} expects text for '{key}'; YAML reads this value as {value!r}. "
                 'Put it in quotes: "2024" in a recipe, \'key="2024"\' on the command line.'
             )
 

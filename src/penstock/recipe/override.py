@@ -1,4 +1,4 @@
-"""``key=value`` on the command line: changes to a recipe before it is used."""
+"""Apply ``key=value`` overrides from the command line to a recipe."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from penstock.recipe.document import Document, parse_value
 
 
 def apply_overrides(document: Document, overrides: Sequence[str], settings: Collection[str]) -> None:
-    """Change a recipe in place; a dotted key reaches inside: ``stages.2.filter_obj.min_words=80``.
+    """Change a recipe in place; a dotted key names a nested value: ``stages.2.filter_obj.min_words=80``.
 
-    ``settings`` are the keys any recipe may have, also where this one leaves them out.
+    ``settings`` are the keys that can be set even if the recipe does not contain them.
     """
     for override in overrides:
         key, sign, value = override.partition("=")
@@ -32,13 +32,13 @@ def _set(document: Document, key: str, value: Any) -> None:  # noqa: ANN401 - an
         place = place[_key(document, place, step, steps[:depth], key)]
     last = steps[-1]
     if isinstance(place, dict) and "_target_" in place:
-        place[last] = value  # a parameter that the recipe leaves at its default; instantiation knows if it exists
+        place[last] = value  # a parameter left at its default; instantiation checks that it exists
         return
     place[_key(document, place, last, steps[:-1], key)] = value
 
 
 def _key(document: Document, place: Any, step: str, above: list[str], key: str) -> str | int:  # noqa: ANN401
-    """Return the step as an index or a key of what is there, or say what is there instead."""
+    """Return the step as an index or key of ``place``; raise RecipeError with the available keys if it has none."""
     inside = f"'{'.'.join(above)}'" if above else "the recipe"
     if isinstance(place, list):
         if step.isdigit() and int(step) < len(place):
@@ -49,5 +49,5 @@ def _key(document: Document, place: Any, step: str, above: list[str], key: str) 
             return step
         problem = f"{inside} has no '{step}'; it has {', '.join(place)}.{suggestion(step, place)}"
     else:
-        problem = f"{inside} is {place!r:.80}, which has nothing inside."
+        problem = f"{inside} is {place!r:.80}, which contains no other values."
     raise RecipeError(f"{document.source}: override '{key}': {problem}")

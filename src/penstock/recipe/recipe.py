@@ -1,4 +1,4 @@
-"""A recipe: a pipeline or a workflow as YAML, with what a run of it needs beside."""
+"""Load a recipe: a pipeline or a workflow as YAML, with its executor, checkpoint and Ray client."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SETTINGS = frozenset(
         "checkpoint_path",
     }
 )
-# What a recipe may name as its backend, instead of describing an executor.
+# Names for the key ``backend`` of a recipe, as an alternative to ``executor``.
 _BACKENDS: Mapping[str, Callable[[dict[str, Any]], Executor]] = {
     "local": partial(StreamingExecutor, backend="local"),
     "ray": partial(StreamingExecutor, backend="ray"),
@@ -49,47 +49,46 @@ _BACKENDS: Mapping[str, Callable[[dict[str, Any]], Executor]] = {
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a recipe describes."""
+    """Hold the objects that a recipe describes."""
 
     job: Pipeline | WorkflowBase
     executor: Executor | None
     checkpoint_path: str | None
     source: str = ""
-    # Starts a cluster for the run, if it needs one.
+    # Starts a Ray cluster for the run, if the recipe asks for one.
     ray_client: RayClient | None = None
 
     @property
     def pipeline(self) -> Pipeline:
-        """The pipeline, if it is one."""
+        """The pipeline; RecipeError if the recipe describes a workflow."""
         if isinstance(self.job, Pipeline):
             return self.job
         raise RecipeError(
-            f"{self.source}: describes a workflow ({type(self.job).__name__}), which makes its plan when it runs. "
+            f"{self.source}: describes a workflow ({type(self.job).__name__}), which is planned only when it runs. "
             f"Type: penstock run {self.source}"
         )
 
     def run(self, checkpoint_path: str | None = None, executor: Executor | None = None) -> None:
-        """Run what it describes, with a cluster around it if the recipe asks for one.
+        """Run the pipeline or workflow, on a Ray cluster of its own if the recipe asks for one.
 
-        What is given here counts more than what the recipe says.
+        Arguments take precedence over the values in the recipe.
         """
         checkpoint_path, executor = checkpoint_path or self.checkpoint_path, executor or self.executor
         with self.ray_client or nullcontext():
             if isinstance(self.job, Pipeline):
                 self.job.run(executor, checkpoint_path=checkpoint_path)
             elif checkpoint_path:
-                raise RecipeError(
-                    f"{self.source}: a workflow goes on by itself where it was stopped; leave the checkpoint out."
-                )
+                raise RecipeError(f"{self.source}: a workflow resumes without a checkpoint; leave the checkpoint out.")
             else:
                 self.job.run(executor=executor)
 
 
 def load_recipe(name: str, overrides: Sequence[str] = (), *, variables: Mapping[str, Any] | None = None) -> Recipe:
-    """Read a recipe (a path, a URL, or the name of one that comes with Penstock), with changes applied.
+    """Load a recipe from a path, a URL or the name of a built-in recipe, and apply changes to it.
 
-    ``variables`` are Python values, used as they are. ``overrides`` are texts, ``key=value``, whose values are parsed
-    as YAML; they are applied last.
+    ``variables`` maps variables of the recipe to Python values, which are used unchanged. ``overrides`` are strings of
+    the form ``key=value``, whose values are parsed as YAML; they are applied last. Raises RecipeError if the recipe is
+    invalid or a required variable is missing.
     """
     source = find_recipe(name)
     document = read_document(source)
@@ -97,13 +96,13 @@ def load_recipe(name: str, overrides: Sequence[str] = (), *, variables: Mapping[
     apply_overrides(document, overrides, SETTINGS)
     missing = missing_variables(document)
     if missing:
-        given = " ".join(f"{key}=…" for key in missing)
-        raise RecipeError(f"{source}: this recipe needs {', '.join(missing)}. Add to the command: {given}")
+        arguments = " ".join(f"{key}=…" for key in missing)
+        raise RecipeError(f"{source}: this recipe needs {', '.join(missing)}. Add to the command: {arguments}")
     return build_recipe(document)
 
 
 def build_recipe(document: Document) -> Recipe:
-    """Make the objects a recipe describes."""
+    """Create the pipeline or workflow, the executor and the Ray client of a parsed recipe."""
     data = resolve_variables(document, SETTINGS)
     if ("workflow" in data) == ("stages" in data):
         raise RecipeError(
@@ -115,7 +114,7 @@ def build_recipe(document: Document) -> Recipe:
     if not document.is_remote:
         file = document.source.removeprefix("file://").removeprefix("local://")
         for folder in (str(Path(file).parent), "."):
-            if folder not in sys.path:  # the user's own stages are beside the recipe, or in the current folder
+            if folder not in sys.path:  # the user's own stages are next to the recipe, or in the current folder
                 sys.path.append(folder)
     name = data.get("name") or Path(document.source).stem
     job: Pipeline | WorkflowBase
@@ -146,10 +145,10 @@ def _executor(data: dict[str, Any], document: Document) -> Executor | None:
         return executor
     where = document.where(("execution_mode" if backend is None else "backend",))
     if executor is not None:
-        raise RecipeError(f"{where}: give an executor, or a backend and its execution_mode, not both.")
+        raise RecipeError(f"{where}: set either an executor, or a backend and its execution_mode, not both.")
     if backend is not None and backend not in _BACKENDS:
         known = f"there are {', '.join(sorted(_BACKENDS))}.{suggestion(backend, _BACKENDS)}"
-        raise RecipeError(f"{where}: there is no backend '{backend}'; {known}")
+        raise RecipeError(f"{where}: unknown backend '{backend}'; {known}")
     config = {} if mode is None else {"execution_mode": mode}
     return _BACKENDS[backend](config) if backend is not None else StreamingExecutor(config)
 
@@ -165,7 +164,7 @@ def _stage(entry: Any, document: Document, position: int) -> ProcessingStage[Any
 
 
 def find_recipe(name: str) -> str:
-    """Return where a recipe lies: as given, or among those that come with Penstock."""
+    """Return the path of a recipe, given its path, its URL or the name of a built-in recipe."""
     if "://" in name or Path(name).is_file():
         return name
     shipped = shipped_recipes()
@@ -182,6 +181,6 @@ def find_recipe(name: str) -> str:
 def shipped_recipes() -> dict[str, Path]:
     """Return the recipes that come with Penstock, by name."""
     packaged = Path(str(files("penstock") / "recipes"))
-    # A checkout has them at its top, where people look; a wheel carries them inside the package.
+    # In a checkout they are in the top folder; in a wheel they are inside the package.
     folder = packaged if packaged.is_dir() else Path(__file__).resolve().parents[3] / "recipes"
     return {path.stem: path for path in sorted(folder.glob("*.yaml"))}

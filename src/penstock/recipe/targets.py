@@ -1,4 +1,4 @@
-"""What a ``_target_`` names: a short name of ours, a dotted path of anybody's, or a name users know from elsewhere."""
+"""Find the class or function of a ``_target_``: a Penstock name, a dotted path, or a ``nemo_curator`` name."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from penstock.core.function_stage import FunctionStage
 from penstock.errors import RecipeError, suggestion
 from penstock.recipe.document import Document, Path
 
-# Modules whose public names may be written without their path, in this order.
+# Modules whose public names may be used without their path, in this order.
 CATALOGUES = ("penstock", "penstock.text", "penstock.dedup")
 
-# What a recipe may make: these classes and those that derive from them. They are known by name because a recipe that
-# uses none of them should not have to import them all.
+# Classes that a recipe may create, with their subclasses. They are listed by name, so that a recipe does not have to
+# import all of them.
 MAKEABLE = (
     "penstock.core.stage.ProcessingStage",
     "penstock.core.workflow.WorkflowBase",
@@ -37,7 +37,7 @@ MAKEABLE = (
 def find_target(name: str, document: Document, path: Path) -> Any:  # noqa: ANN401 - a class or a stage
     """Return the class, or the stage made by ``@processing_stage``, that a ``_target_`` names.
 
-    Anything else is refused here, before it is called. A recipe from another machine may name only what Penstock has.
+    Anything else is refused before it is called. A recipe from another machine may use only names of Penstock.
     """
     where = document.where(path)
     if not all(part.isidentifier() for part in name.split(".")):
@@ -73,14 +73,14 @@ def _find(name: str, document: Document, where: str) -> Any:  # noqa: ANN401
         name = ours.replace(":", ".")
     elif document.is_remote and not name.startswith("penstock."):
         raise RecipeError(
-            f"{where}: '{name}': a recipe read from another machine may only name what Penstock has. If you trust it, "
+            f"{where}: '{name}': a recipe read from another machine may use only names of Penstock. If you trust it, "
             "save it as a file and run that."
         )
     module, _, attribute = name.rpartition(".")
     try:
         return getattr(import_module(module), attribute)
     except ModuleNotFoundError as error:
-        raise RecipeError(f"{where}: '{name}': there is no module '{error.name}'. Modules are looked for beside the "
+        raise RecipeError(f"{where}: '{name}': there is no module '{error.name}'. Modules are searched next to the "
                           "recipe, in the current folder and among installed packages.") from error  # fmt: skip
     except AttributeError as error:
         names = [known for known in dir(import_module(module)) if not known.startswith("_")]

@@ -1,4 +1,4 @@
-"""``${name}`` in a recipe: one value, written once, used in many places."""
+"""Replace ``${name}`` in a recipe by the value of the variable."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from typing import Any
 from penstock.errors import RecipeError, suggestion
 from penstock.recipe.document import MAX_DEPTH, MAX_ENTRIES, Document, Path
 
-# The value of a key that the user has to give.
+# The value of a variable that the user must set.
 MANDATORY = "???"
-# How much text a recipe may have with every reference replaced: variables of variables grow exponentially.
+# Limit for the text of a recipe after replacement, because variables of variables can grow exponentially.
 MAX_CHARACTERS = 10_000_000
 _REFERENCE = re.compile(r"\$\{([^{}]+)\}")
 
 
 @dataclass(frozen=True)
 class Given:
-    """A value that came as a Python object: used as it is, without looking for references or a meaning in it."""
+    """Hold a Python value that is used unchanged: text in it is not parsed and references are not replaced."""
 
     value: Any
 
 
 def give_variables(document: Document, variables: Mapping[str, Any]) -> None:
-    """Set variables of a recipe to Python values. Text stays text: '2024', 'null' and '${x}' have no meaning here."""
+    """Set variables of a recipe to Python values. Text is not parsed: '2024', 'null' and '${x}' stay text."""
     for name, value in variables.items():
         if name not in document.data:
             raise RecipeError(
-                f"{document.source}: this recipe has no variable '{name}', which the command gives. It has "
+                f"{document.source}: the command sets the variable '{name}', which this recipe does not have. It has "
                 f"{', '.join(document.data)}.{suggestion(name, document.data)}"
             )
         document.data[name] = Given(value)
@@ -38,15 +38,15 @@ def give_variables(document: Document, variables: Mapping[str, Any]) -> None:
 def resolve_variables(document: Document, settings: frozenset[str]) -> dict[str, Any]:
     """Return the recipe with every ``${name}`` replaced, without the variables themselves.
 
-    ``settings`` are the keys that mean something by themselves; any other top-level key is a variable, and one that
-    nothing refers to, by ``${name}`` or an alias, is taken for a typing error.
+    ``settings`` are the keys with a fixed meaning. Any other top-level key is a variable. A variable that is used
+    neither by ``${name}`` nor by an alias is reported as an unknown key, because it is probably misspelled.
     """
     resolution = _Resolution(document)
     resolved = {key: resolution.resolve(value, (key,), ()) for key, value in document.data.items() if key in settings}
     known = settings | resolution.used | document.repeated
     unused = [key for key in document.data if key not in known]
     if unused:
-        key = next((k for k in unused if isinstance(document.data[k], list | dict)), unused[0])  # no likely variable
+        key = next((k for k in unused if isinstance(document.data[k], list | dict)), unused[0])  # rarely a variable
         raise RecipeError(
             f"{document.where((key,))}: unknown key; a recipe has {', '.join(sorted(settings))}, and variables that "
             f"something refers to as ${{{key}}}.{suggestion(key, settings)}"
@@ -55,12 +55,12 @@ def resolve_variables(document: Document, settings: frozenset[str]) -> dict[str,
 
 
 def missing_variables(document: Document) -> list[str]:
-    """Return the keys that still have to be given."""
+    """Return the variables that the user must still set."""
     return [key for key, value in document.data.items() if value == MANDATORY]
 
 
 class _Resolution:
-    """Replaces references, and counts what they bring in."""
+    """Replace references, counting entries and characters against the limits."""
 
     def __init__(self, document: Document) -> None:
         self.used: set[str] = set()
@@ -80,7 +80,7 @@ class _Resolution:
             return [self.resolve(part, (*path, i), within) for i, part in enumerate(value)]
         if not isinstance(value, str):
             return value
-        self._count(value, path)  # also what has no reference: an alias repeats a text without a copy
+        self._count(value, path)  # text without references counts too: an alias can repeat it many times
         whole = _REFERENCE.fullmatch(value)
         return self._look_up(whole[1], path, within) if whole else self._fill(value, path, within)
 
@@ -99,7 +99,7 @@ class _Resolution:
         if name in within:
             raise RecipeError(f"{document.where(path)}: ${{{name}}} refers to itself.")
         if len(within) >= MAX_DEPTH or len(path) > MAX_DEPTH:
-            self._refuse(path, f"entries are nested more than {MAX_DEPTH} deep")
+            self._refuse(path, f"entries are nested more than {MAX_DEPTH} levels deep")
         place: Any = document.data
         for step in name.split("."):
             if not isinstance(place, dict) or step not in place:
@@ -119,5 +119,5 @@ class _Resolution:
     def _refuse(self, path: Path, problem: str) -> None:
         raise RecipeError(
             f"{self._document.where(path)}: {problem} once every ${{variable}} is replaced. "
-            "Variables that repeat variables are the likely cause."
+            "The likely cause is variables that refer to other variables."
         )

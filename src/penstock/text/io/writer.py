@@ -11,7 +11,7 @@ import numpy as np
 
 from penstock.core.documents import DocumentBatch
 from penstock.core.files import FileGroupTask
-from penstock.core.sizes import parse_bytes
+from penstock.core.sizes import parse_bytes, plural
 from penstock.core.stage import ProcessingStage, Spec
 from penstock.errors import MissingColumnError, OutputError, suggestion
 from penstock.storage.atomic import atomic_write
@@ -118,7 +118,7 @@ class DocumentWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
         data = self._data_files(filesystem, name)
         if data and self.mode == "error" and not resuming:
             raise OutputError(
-                f"{self.path}: there are {len(data)} files in it already, such as {data[0]}. Choose another output "
+                f"{self.path}: already contains {plural(len(data), 'file')}, such as {data[0]}. Choose another output "
                 "folder, or mode=overwrite to replace it, or mode=ignore to write beside them."
             )
         # Only where the writer itself would have put them: folders further down belong to others.
