@@ -134,7 +134,7 @@ class _InlineRun:
         self._folder = opened.folder
         self._has_ledger = opened.ledger is not None
         self._settlement = Settlement(opened.folder, opened.journal)
-        self._on_its_way = self._settlement.on_its_way
+        self._in_flight = self._settlement.in_flight
         self._progress = progress
         # The user's own stages are never run: a copy is, so that a second run starts from the same.
         self._workers = [
@@ -202,7 +202,7 @@ class _InlineRun:
         for pool, worker in pools:
             stream = self._through(pool, worker, stream)
         for tasks in stream:
-            self._on_its_way.finish(tasks)
+            self._in_flight.finish(tasks)
             self._commit()
         self._commit()
 
@@ -212,7 +212,7 @@ class _InlineRun:
             if self._settlement.is_done(source.task_id):
                 self._rows_resumed += rows_of(source)
                 continue
-            self._on_its_way.enter([source])
+            self._in_flight.enter([source])
             yield source
 
     def _commit(self) -> None:
@@ -240,10 +240,10 @@ class _InlineRun:
         # A stage may change a task in place and hand it on: remember where each came from before that.
         origins = [copy.copy(task) for task in tasks]
         for output in worker.stream(tasks):
-            self._on_its_way.enter([output])
+            self._in_flight.enter([output])
             yield [output]
-        self._on_its_way.reject(origins[0]._sources[0], worker.take_rejections())
-        self._on_its_way.leave(origins)
+        self._in_flight.reject(origins[0]._sources[0], worker.take_rejections())
+        self._in_flight.leave(origins)
         yield []  # a task that became nothing may still complete its source
 
 

@@ -133,7 +133,7 @@ class StreamingRun:
     def check_counts(self) -> None:
         """Raise if rows were lost or doubled; of a run that was stopped, not all can be accounted for."""
         if self.scheduler.fatal is None and not self.scheduler.stopping:
-            self.books.conservation.check(self.books.counters, self.books.settlement.on_its_way.unfinished)
+            self.books.conservation.check(self.books.counters, self.books.settlement.in_flight.unfinished)
 
     def keep_speeds(self) -> None:
         """Write down for the next run how fast each pool was."""
