@@ -89,15 +89,15 @@ def test_every_row_that_ends_its_worker_is_written_down(local: Place, what: str,
 def test_rows_that_end_their_worker_count_towards_max_failed(local: Place) -> None:
     source = write_files(local.folder / "in", *two_files_with_poison())
     stages = [JsonlReader(source, blocksize="1MB"), Picky("exit")]
-    with pytest.raises(StageError, match=r"^4 of the input could not be processed"):
+    with pytest.raises(StageError, match=r"^4 rows could not be processed"):
         local.run(stages, config={"ignore_failures": True}, max_failed=3, max_retries=0)
 
 
 def test_rows_that_failed_before_a_resume_are_still_failed_after_it(local: Place) -> None:
     source = write_files(local.folder / "in", ["good", "poison"], ["fine"])
     stages = [JsonlReader(source), Picky("raise"), JsonlWriter(str(local.folder / "out"))]
-    for times in ("The first", "1 of them in the run that this one continues"):
-        with pytest.raises(StageError, match=r"^1 of the input could not be processed") as caught:
+    for times in ("The first", "1 of them failed in the run that this one resumes"):
+        with pytest.raises(StageError, match=r"^1 row could not be processed") as caught:
             local.run(stages, checkpoint=local.folder / "state", max_retries=0)
         assert times in str(caught.value)
     local.run(stages, checkpoint=local.folder / "state", config={"ignore_failures": True})

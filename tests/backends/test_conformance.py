@@ -367,7 +367,7 @@ def test_a_second_run_does_only_what_the_first_has_left(workers: Place, monkeypa
     def interrupt() -> None:
         wait_for((workers.folder / "given").exists)
         signal.raise_signal(signal.SIGINT)
-        wait_for(lambda: "what runs is being finished" in said.getvalue())
+        wait_for(lambda: "running tasks are being finished" in said.getvalue())
         (workers.folder / "go").touch()
 
     impatient = threading.Thread(target=interrupt)

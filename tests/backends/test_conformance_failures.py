@@ -59,7 +59,7 @@ def test_the_error_says_what_where_and_how_to_see_it_again(workers: Place) -> No
     with pytest.raises(StageError) as caught:
         workers.run([ListSource(with_poison()), Picky("segfault" if workers.kind == "ray" else "raise")], max_retries=0)
     message = str(caught.value)
-    assert "1 of the input could not be processed; everything else was" in message
+    assert "1 row could not be processed; all others were" in message
     assert "penstock reproduce" in message
     if workers.kind == "ray":  # the log of a worker elsewhere is not at hand otherwise
         assert "SIGSEGV" in message

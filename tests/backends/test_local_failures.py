@@ -101,7 +101,7 @@ def test_by_default_a_failure_fails_the_run_after_the_rest_is_done(tmp_path: Pat
     with pytest.raises(StageError) as caught:
         run(stages, tmp_path, config={})
     message = str(caught.value)
-    assert "1 of the input could not be processed; everything else was" in message
+    assert "1 row could not be processed; all others were" in message
     assert "stage 'picky': process failed" in message
     assert "ValueError: this one is poison" in message
     assert "penstock reproduce" in message
@@ -121,7 +121,7 @@ def test_ignored_failures_have_a_bound(allowed: float, passes: bool, tmp_path: P
 def test_a_run_in_which_too_much_fails_is_stopped_early(tmp_path: Path) -> None:
     tasks = [make_batch(["poison"]) for _ in range(40)]
     stages = [ListSource(tasks), Picky("kill"), JsonlWriter(str(tmp_path / "out"))]
-    with pytest.raises(StageError, match="the run was stopped at that"):
+    with pytest.raises(StageError, match="could not be processed; the run was stopped"):
         run(stages, tmp_path, max_failed=1, max_retries=0)
     assert 1 < len(letters(tmp_path)) < 40
 
@@ -212,7 +212,7 @@ def test_a_server_that_dies_while_it_forks_is_asked_again_a_few_times(deaths: in
         start(process)
         assert process.tries == 2
     else:
-        with pytest.raises(ClusterError, match=r"died 5 times\. Is somebody killing it"):
+        with pytest.raises(ClusterError, match=r"died 5 times\. Is another process killing it"):
             start(process)
 
 
@@ -222,8 +222,8 @@ def test_ctrl_c_finishes_what_runs_and_a_second_run_goes_on(tmp_path: Path) -> N
     (tmp_path / "go").touch()
     _, stderr = process.communicate(timeout=60)
     assert process.returncode != 0
-    assert "what runs is being finished" in stderr
-    assert "Run it with checkpoint state to go on" in stderr
+    assert "running tasks are being finished" in stderr
+    assert "Run it with checkpoint state to resume" in stderr
     written = len(list((tmp_path / "out").glob("*.jsonl")))
     assert 1 <= written < 6
     again = subprocess.run([sys.executable, "job.py"], cwd=tmp_path, text=True, capture_output=True, check=False)
@@ -235,7 +235,7 @@ def test_ctrl_c_finishes_what_runs_and_a_second_run_goes_on(tmp_path: Path) -> N
 def test_ctrl_c_twice_stops_at_once(tmp_path: Path) -> None:
     process = start_script(tmp_path)
     process.send_signal(signal.SIGINT)
-    while "what runs is being finished" not in (process.stderr.readline() if process.stderr else ""):
+    while "running tasks are being finished" not in (process.stderr.readline() if process.stderr else ""):
         pass
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)

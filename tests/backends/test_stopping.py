@@ -111,8 +111,8 @@ def test_a_signal_finishes_what_runs_and_the_run_can_be_resumed(
     (tmp_path / "go").touch()
     _, stderr = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == code, stderr
-    assert f"Stopping on {number.name}: what runs is being finished" in stderr
-    assert "Run it with checkpoint state to go on" in stderr
+    assert f"Stopping on {number.name}: running tasks are being finished" in stderr
+    assert "Run it with checkpoint state to resume" in stderr
     assert "Traceback" not in stderr
     assert_all_gone(tmp_path, process.pid, family)
     assert not (tmp_path / "out/_penstock/dead_letters.jsonl").exists()
@@ -131,7 +131,7 @@ def test_what_does_not_finish_in_time_is_abandoned(tmp_path: Path) -> None:
     os.killpg(process.pid, signal.SIGTERM)
     _, stderr = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 143, stderr
-    assert "Run it with checkpoint state to go on" in stderr
+    assert "Run it with checkpoint state to resume" in stderr
     assert_all_gone(tmp_path, process.pid, family)
 
 

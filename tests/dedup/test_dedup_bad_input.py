@@ -82,7 +82,7 @@ def test_a_column_that_no_file_has_is_named_before_anything_is_written(tmp_path:
 def test_an_archive_that_is_none_costs_nobody_else_anything(tmp_path: Path) -> None:
     write_corpus(tmp_path)
     (tmp_path / "in/a/0.jsonl.gz").write_bytes(bytes(range(256)))
-    with pytest.raises(PenstockError, match=r"^1 of the input could not be processed[^$]*0\.jsonl\.gz: cannot be read"):
+    with pytest.raises(PenstockError, match=r"^1 row could not be processed[^$]*0\.jsonl\.gz: cannot be read"):
         exact(tmp_path).run(StreamingExecutor(show_progress=False, cpus=2))
     assert ids(tmp_path / "out/deduplicated") == KEPT_EXACT
 
@@ -112,7 +112,7 @@ def test_a_damaged_file_among_others_read_with_it_leaves_their_ids_alone(
     (tmp_path / "in/a/broken.parquet").write_bytes(whole[:-100])
     tables = []
     for output, blocksize in (("alone", None), ("together", "64MB")):
-        with pytest.raises(PenstockError, match=r"^1 of the input could not be processed"):
+        with pytest.raises(PenstockError, match=r"^1 row could not be processed"):
             workflow(tmp_path, output, input_filetype="parquet", input_blocksize=blocksize).run(
                 StreamingExecutor(show_progress=False, cpus=2)
             )
@@ -132,6 +132,6 @@ def test_a_damaged_file_among_others_read_with_it_leaves_their_ids_alone(
 def test_a_file_without_the_column_costs_those_read_with_it_nothing(tmp_path: Path, kind: str, write: Write) -> None:
     write_corpus(tmp_path, kind, write)
     write(tmp_path / f"in/b/other.{kind}", [{"id": "x", "body": "a text under another name"}])
-    with pytest.raises(PenstockError, match=r"^1 of the input could not be processed[^$]*'text' is missing"):
+    with pytest.raises(PenstockError, match=r"^1 row could not be processed[^$]*'text' is missing"):
         exact(tmp_path, input_filetype=kind).run(StreamingExecutor(show_progress=False, cpus=2))
     assert sorted(twins(tmp_path / "out", "Exact")) == [f"c{n}" for n in range(5)]

@@ -158,7 +158,7 @@ def test_the_user_is_told_what_changed_and_only_that_is_done_again(
     told = capsys.readouterr().err
     assert (
         f"the input has changed since the last run: 3 changed ({folder}/b.jsonl, {folder}/c.jsonl, {folder}/d.jsonl); "
-        f"1 new ({folder}/aa.jsonl); 1 gone ({folder}/a.jsonl). 4 complete source tasks no longer hold: 4 output files"
+        f"1 new ({folder}/aa.jsonl); 1 gone ({folder}/a.jsonl). 4 complete source tasks are no longer valid: 4 output files"
     ) in told
     passed = {text.split()[1] for text in (tmp_path / "passed").read_text().splitlines()}
     assert passed == {"b", "c", "d", "aa", "more-b", "more-d"}
