@@ -108,7 +108,7 @@ def wait_until(is_so: Callable[[], bool], seconds: float = 120) -> None:
 def test_a_finished_run_does_not_wait_long_for_workers_that_are_being_set_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streaming_run, "_STOP_PATIENCE_S", 1.0)
+    monkeypatch.setattr(streaming_run, "_STOP_TIMEOUT_S", 1.0)
     results = Pipeline("p", stages=[sources(4), SlowStart(tmp_path).with_(num_workers=2)]).run(executor(tmp_path))
     assert len(results) == 4
     [waiting] = tmp_path.glob("waits-*")
@@ -140,10 +140,10 @@ def test_a_fork_server_that_does_not_answer_is_replaced(tmp_path: Path, monkeypa
     end_server = fork_server._end_server
 
     def end_this_one() -> None:
-        monkeypatch.setattr(fork_server, "_ANSWER_S", 300.0)
+        monkeypatch.setattr(fork_server, "_ANSWER_TIMEOUT_S", 300.0)
         end_server()
 
-    monkeypatch.setattr(fork_server, "_ANSWER_S", 1.0)
+    monkeypatch.setattr(fork_server, "_ANSWER_TIMEOUT_S", 1.0)
     monkeypatch.setattr(fork_server, "_end_server", end_this_one)
     with stopped(forkserver._forkserver._forkserver_pid):  # type: ignore[attr-defined]
         assert len(Pipeline("p", stages=[sources(3)]).run(executor(tmp_path))) == 3

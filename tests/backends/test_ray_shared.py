@@ -119,7 +119,7 @@ def test_objects_that_vanish_are_made_again(joined: Machines, tmp_path: Path) ->
     import ray
     from ray.exceptions import ObjectLostError
 
-    from penstock.backends.ray.payload import Shelf
+    from penstock.backends.ray.payload import StoreObject
 
     def gone() -> None:
         raise ObjectLostError("", None, "")
@@ -128,10 +128,10 @@ def test_objects_that_vanish_are_made_again(joined: Machines, tmp_path: Path) ->
 
     running = Running([sources(20), Make(tmp_path, 50_000), Hold(tmp_path).with_(num_workers=1)], tmp_path)
     running.wait_for(lambda: count(tmp_path, "held-*") >= 1 and count(tmp_path, "made-*") >= 4)
-    shelves = [thing for thing in gc.get_objects() if isinstance(thing, Shelf) and thing.reference is not None]
-    assert any(shelf.node is not None for shelf in shelves)
-    for shelf in shelves:
-        shelf.reference = nothing.remote()
+    stored = [thing for thing in gc.get_objects() if isinstance(thing, StoreObject) and thing.reference is not None]
+    assert any(store_object.node is not None for store_object in stored)
+    for store_object in stored:
+        store_object.reference = nothing.remote()
     (tmp_path / "go").touch()
     assert rows(running.results()) == [{"number": i, "rows": 50_000} for i in range(20)]
     counted = {stage["stage"]: stage["items_out"] for stage in summary(tmp_path)["stages"]}

@@ -173,11 +173,11 @@ def test_a_cluster_is_written_as_people_write_it(text: str, nodes: int, cpus: fl
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", "there is no node in it"),
+        ("", "it has no nodes"),
         ("0x(8cpu,16GB)", "0 nodes of"),
         ("(8cpu,16GB) (8cpu,16GB)", "expected ',' or the end"),
         ("(8cpu,8cpu,16GB)", "each once"),
-        ("(16GB)", "says nothing about CPUs"),
+        ("(16GB)", "does not state CPUs"),
         ("8cpu,16GB", "expected a kind of node at '8cpu,16GB' (character 1)"),
     ],
 )

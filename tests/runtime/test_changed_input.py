@@ -273,7 +273,7 @@ def test_files_of_which_nobody_can_tell_stop_the_run_and_are_named(tmp_path: Pat
     with pytest.raises(CheckpointError) as caught:
         run(pipeline, tmp_path / "state")
     assert "2 changed" in str(caught.value)
-    assert "1 output files (0123456789ab.jsonl)" in str(caught.value)
+    assert "1 output file (0123456789ab.jsonl)" in str(caught.value)
     assert f"To start over, delete {tmp_path / 'state'} and the output in {tmp_path / 'out'}" in str(caught.value)
     assert files_in(tmp_path) == before
 
