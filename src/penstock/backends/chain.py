@@ -14,7 +14,7 @@ import cloudpickle
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
-from penstock.ledger.collector import LedgerOrders
+from penstock.ledger.collector import Collector, LedgerOrders
 from penstock.runtime.limits import limit_gpu, limit_threads
 from penstock.runtime.node_preparation import prepare_node_once
 from penstock.runtime.position_file import PositionFile
@@ -60,7 +60,7 @@ def set_up_chain(
         max_attempts=orders.max_attempts,
         on_step=crumb.leave,
         keep_failure=keep_failure,
-        ledger=orders.ledger,
+        observer=Collector(orders.ledger) if orders.ledger is not None else None,
     )
     metadata = WorkerMetadata(orders.worker, gpus)
     prepare_node_once(worker, folder, orders.pool, node, metadata)

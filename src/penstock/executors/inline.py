@@ -20,6 +20,7 @@ from penstock.core.worker_info import NodeInfo, WorkerMetadata
 from penstock.errors import PenstockError, Terminated, suggestion
 from penstock.executors.open_run import OpenRun, how_to_resume, open_run
 from penstock.executors.stop_signals import StopSignals
+from penstock.ledger.collector import Collector
 from penstock.monitor.console import say_on_stderr
 from penstock.monitor.progress import Progress
 from penstock.monitor.summary import RunSummary
@@ -138,7 +139,10 @@ class _InlineRun:
         self._progress = progress
         # Stages are copied, so that a second run starts from the same state.
         self._workers = [
-            ChainRunner(copy.deepcopy(pool.steps), ledger=opened.ledger.orders(number) if opened.ledger else None)
+            ChainRunner(
+                copy.deepcopy(pool.steps),
+                observer=Collector(opened.ledger.orders(number)) if opened.ledger is not None else None,
+            )
             for number, pool in enumerate(plan.pools)
         ]
         self._started_at = time.monotonic()

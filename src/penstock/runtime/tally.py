@@ -9,20 +9,20 @@ from typing import Any
 
 from penstock.core.counters import StageCounters
 from penstock.core.task import Task
-from penstock.ledger.collector import Passage
 from penstock.runtime.calling import Step
+from penstock.runtime.observer import StepObserver
 
 
 class Consumed:
     """The size of the inputs of a step, measured before the stage may change them."""
 
-    def __init__(self, tasks: Sequence[Task[Any]], passage: Passage | None = None) -> None:
+    def __init__(self, tasks: Sequence[Task[Any]], observer: StepObserver) -> None:
         self.tasks = len(tasks)
         # The rows that were set aside are subtracted later.
         self.items, self.bytes, self.rows = measure(tasks)
         self.task_ids = ",".join(task.task_id for task in tasks)
         self.noun = tasks[0].noun if tasks else ""
-        self.passage = passage
+        self.observer = observer
 
     def used_up(self) -> Consumed:
         """Return the same tasks with all sizes 0, because they have been counted."""

@@ -16,10 +16,10 @@ from penstock.core.rejection import Rejection
 from penstock.core.task import Task
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
 from penstock.errors import PenstockError
-from penstock.ledger.collector import Collector, LedgerOrders
 from penstock.runtime.blame import blaming, failure_of, require_inputs
 from penstock.runtime.calling import Step, call_stage
 from penstock.runtime.isolation import call_with_care, naming_the_row
+from penstock.runtime.observer import ChainObserver, NullObserver
 from penstock.runtime.selection import apply_selection, count_rows, items_at, locate
 from penstock.runtime.tally import Consumed, count, measure
 from penstock.schedule.actions import Selection
@@ -47,7 +47,7 @@ class ChainRunner:
         max_attempts: int | None = None,
         on_step: Callable[[int, int], None] | None = None,
         keep_failure: Callable[[Step, Task[Any]], str] | None = None,
-        ledger: LedgerOrders | None = None,
+        observer: ChainObserver | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._steps = list(steps)
@@ -56,8 +56,9 @@ class ChainRunner:
         self._on_step = on_step
         # Stores a task that a stage failed on, and returns the command that reproduces the failure.
         self._keep_failure = keep_failure
-        # Notes what each stage decided of each document.
-        self._ledger = Collector(ledger) if ledger is not None else None
+        # Records what each stage decided about each document; without one, stages need not report verdicts.
+        self._observer = observer if observer is not None else NullObserver()
+        self._is_observed = observer is not None
         self._clock = clock
         self._started: list[Step] = []
         self._counters = [[StageCounters(part.name) for part in step.parts()] for step in self._steps]
@@ -97,7 +98,7 @@ class ChainRunner:
         """Call ``setup`` of every stage."""
         for step in self._steps:
             step._clock = self._clock
-            step._keeps_ledger = self._ledger is not None
+            step._keeps_ledger = self._is_observed
             with blaming(step, "setup"):
                 step.setup(metadata)
             self._started.append(step)
@@ -112,8 +113,7 @@ class ChainRunner:
                     step.teardown()
             except PenstockError as error:
                 troubles.append(error)
-        if self._ledger is not None:
-            self._ledger.close()
+        self._observer.close()
         if troubles:
             raise troubles[0]
 
@@ -127,23 +127,21 @@ class ChainRunner:
         """Run tasks through all steps, and yield each output as soon as it is complete.
 
         Each task that a stage yields from an iterator runs through the rest of the chain before the next one is
-        requested, so only one is held in memory. A ``probe`` only finds out whether a step can process some rows: it
-        writes nothing to the ledger.
+        requested, so only one is held in memory. A ``probe`` only finds out whether a step can process some rows: the
+        observer writes nothing.
         """
         self._rows_seen = [0] * len(self._steps)
         self._rejections = []
         # A probe tests the step of its last selection; later steps need not run.
         self._probed_step = selections[-1].step if probe and selections else None
-        if self._ledger is not None:
-            self._ledger.forget()
-            self._ledger.writes = not probe
+        self._observer.forget()
+        self._observer.writes = not probe
         try:
             yield from self._flow(0, list(tasks), selections)
         finally:
             if self._on_step is not None:
                 self._on_step(-1, 0)
-        if self._ledger is not None:
-            self._ledger.write()
+        self._observer.write()
 
     def take_rejections(self) -> list[Rejection]:
         """Return the rows that were set aside since the last call."""
@@ -185,8 +183,7 @@ class ChainRunner:
     def _select(self, number: int, tasks: list[Task[Any]], selection: Selection, first: int) -> list[Task[Any]]:
         """Return the tasks with the selected rows only, and record the rows that are excluded permanently."""
         chosen = apply_selection(tasks, selection, first)
-        if self._ledger is not None:
-            self._ledger.left_out(number, tasks, chosen)
+        self._observer.left_out(number, tasks, chosen)
         if self._probed_step is None and selection.without:
             end = first + count_rows(tasks)
             left_out = {row - first: why for row, why in selection.left_out().items() if first <= row < end}
@@ -217,8 +214,7 @@ class ChainRunner:
     def _run_step(self, number: int, tasks: list[Task[Any]]) -> list[Task[Any]] | Iterator[Task[Any]]:
         """Run one step on a chunk; outputs of an iterator are counted as they are produced."""
         step, counters = self._steps[number], self._counters[number]
-        passage = self._ledger.begin(number, tasks) if self._ledger is not None else None
-        consumed = Consumed(tasks, passage)
+        consumed = Consumed(tasks, self._observer.begin(number, tasks))
         start = self._clock()
         try:
             outputs, failed = self._call(number, tasks)
@@ -228,8 +224,7 @@ class ChainRunner:
         consumed.rows -= failed
         if isinstance(outputs, list):
             self._account(step, counters, consumed, outputs, self._clock() - start)
-            if passage is not None:
-                passage.end(step)
+            consumed.observer.end(step)
             return outputs
         return self._pieces(number, tasks, consumed, outputs)
 
@@ -255,8 +250,7 @@ class ChainRunner:
                 continue
             self._account(step, counters, consumed, [piece] if piece is not None else [], self._clock() - start)
             if piece is None:
-                if consumed.passage is not None:
-                    consumed.passage.end(step)
+                consumed.observer.end(step)
                 return
             consumed = consumed.used_up()
             yielded += 1
@@ -274,8 +268,7 @@ class ChainRunner:
         """Add the inputs, outputs, rejections and time of one call to the counters."""
         rejected = step.take_rejections()
         self._rejections.extend(replace(rejection, task_id=consumed.task_ids) for rejection in rejected)
-        if consumed.passage is not None:
-            consumed.passage.gave(outputs, step.take_verdicts())
+        consumed.observer.gave(outputs, step.take_verdicts())
         items_out, bytes_out, rows_out = measure(outputs)
         counters[0].rows_processed += consumed.rows
         counters[0].rows_out += rows_out
@@ -330,9 +323,8 @@ class ChainRunner:
             items = self._set_aside(number, tasks, isolated.bad_rows)
             if len(counters) > 1:  # the parts of a merged stage do not count the rows set aside
                 counters[0].items_in += items
-            if self._ledger is not None:
-                for row in isolated.bad_rows:
-                    self._ledger.failed(number, *locate(tasks, row))
+            for row in isolated.bad_rows:
+                self._observer.failed(number, *locate(tasks, row))
         return isolated.outputs, len(isolated.bad_rows)
 
 
