@@ -42,7 +42,7 @@ def written(folder: Path) -> dict[str, list[str]]:
     return {name: [json.loads(line)["text"] for line in of_file] for name, of_file in lines.items()}
 
 
-def test_a_full_disk_stops_the_run_and_gives_no_document_up(workers: Place, tmp_path: Path) -> None:
+def test_full_disk_stops_the_run_without_rejecting_documents(workers: Place, tmp_path: Path) -> None:
     room, checkpoint = tmp_path / "room", tmp_path / "checkpoint"
     stages = [Modify(str.upper).with_(name="shout"), Modify(str.lower), Writer(tmp_path / "out", room)]
     with pytest.raises(StageError, match=r"out/.*\.jsonl: the disk is full"):
@@ -58,7 +58,7 @@ def test_a_full_disk_stops_the_run_and_gives_no_document_up(workers: Place, tmp_
     assert written(tmp_path / "out") == written(tmp_path / "whole")
 
 
-def test_a_disk_that_fills_while_the_row_to_blame_is_looked_for_stops_the_run_too() -> None:
+def test_disk_that_fills_during_the_search_for_bad_rows_stops_the_run() -> None:
     def call(tasks: list[Task[Any]]) -> list[Task[Any]]:
         if sum(task.num_items for task in tasks) > 2:
             raise ValueError("one of these is bad")
@@ -78,14 +78,14 @@ def test_a_disk_that_fills_while_the_row_to_blame_is_looked_for_stops_the_run_to
         (ValueError("a bad row"), False),
     ],
 )
-def test_only_what_befalls_everybody_stops_a_run(error: Exception, stops: bool) -> None:
+def test_only_errors_that_affect_every_task_stop_a_run(error: Exception, stops: bool) -> None:
     assert stops_everybody(error) is stops
     wrapped = StageError("stage 's' failed")
     wrapped.__cause__ = error
     assert stops_everybody(wrapped) is stops
 
 
-def test_output_that_may_not_be_written_stops_a_run_too() -> None:
+def test_output_folder_without_write_permission_stops_a_run() -> None:
     refused = OutputError("out/a.jsonl: not writable by this user")
     refused.__cause__ = PermissionError(errno.EACCES, "not yours to write")
     assert stops_everybody(refused)

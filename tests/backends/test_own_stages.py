@@ -40,13 +40,13 @@ WRITE = ParquetWriter("out")
         ([[FIND.with_(resources=Resources(gpus=1))]], Loaded.PANDAS),
     ],
 )
-def test_the_stage_that_needs_most_decides(pools: list[list[Any]], loaded: Loaded) -> None:
+def test_fork_server_preloads_what_the_most_demanding_stage_needs(pools: list[list[Any]], loaded: Loaded) -> None:
     made = [Pool("pool", (), tuple(steps), steps[0].resources, 1, None, "") for steps in pools]
     assert needed_by(made) == loaded
     assert all(may_stay(pool) for pool in made) == (loaded < Loaded.PANDAS)
 
 
-def test_exact_deduplication_of_parquet_files_needs_no_more_than_it_is_given(tmp_path: Path) -> None:
+def test_exact_deduplication_of_parquet_files_imports_nothing_beyond_the_preload(tmp_path: Path) -> None:
     """All of it in one process that began as its workers do: whatever is loaded on the way, each would load again."""
     (tmp_path / "in").mkdir()
     pq.write_table(pa.table({"text": ["a", "b", "a"]}), tmp_path / "in/a.parquet")

@@ -59,7 +59,7 @@ def seen(results: list[Any]) -> list[dict[str, Any]]:
     return [json.loads(text) for task in results for text in task.to_pyarrow()["text"].to_pylist()]
 
 
-def test_workers_go_where_they_were_declared_to(machines: Machines, tmp_path: Path) -> None:
+def test_workers_are_placed_as_their_resources_require(machines: Machines, tmp_path: Path) -> None:
     cpu_node = machines.add(num_cpus=3)
     gpu_node = machines.add(num_cpus=2, num_gpus=2, labels={"penstock/gpu-memory-gb": "24"})
     stages = [
@@ -79,7 +79,7 @@ def test_workers_go_where_they_were_declared_to(machines: Machines, tmp_path: Pa
     assert {entry["whole"]["GPU"] for entry in results} == {1.0}
 
 
-def test_what_fits_on_no_machine_is_said_before_anything_starts(machines: Machines, tmp_path: Path) -> None:
+def test_stage_that_fits_on_no_machine_is_refused_before_the_run_starts(machines: Machines, tmp_path: Path) -> None:
     with pytest.raises(PlanError, match="has no GPU"):
         run([ListSource([]), Whereabouts("model", Resources(gpus=1))], tmp_path)
     with pytest.raises(ClusterError, match="only the head node"):
@@ -107,7 +107,7 @@ class Prepared(Docs):
         return task
 
 
-def test_a_machine_that_joins_is_used(machines: Machines, tmp_path: Path) -> None:
+def test_machine_that_joins_during_a_run_is_used(machines: Machines, tmp_path: Path) -> None:
     source = ListSource([make_batch([str(i)]) for i in range(12)])
     running = Running([source, Prepared(tmp_path)], tmp_path)
     running.wait_for(lambda: any(tmp_path.glob("began-*")))
@@ -159,7 +159,7 @@ def rows(results: list[Any]) -> list[dict[str, int]]:
     return [row for task in results for row in task.to_pyarrow().to_pylist()]
 
 
-def test_a_lost_machine_changes_nothing_in_the_output(machines: Machines, tmp_path: Path) -> None:
+def test_lost_machine_does_not_change_the_output(machines: Machines, tmp_path: Path) -> None:
     """Large tasks wait on a machine when it goes; they are made again from what their source listed."""
     machines.add(num_cpus=2)
     doomed = machines.add(num_cpus=2)
@@ -175,7 +175,7 @@ def test_a_lost_machine_changes_nothing_in_the_output(machines: Machines, tmp_pa
     assert counted["grow"] == 30 * 50_000  # what was done twice is counted once
 
 
-def test_a_killed_worker_changes_nothing_in_the_output(machines: Machines, tmp_path: Path) -> None:
+def test_killed_worker_does_not_change_the_output(machines: Machines, tmp_path: Path) -> None:
     machines.add(num_cpus=3)
     running = Running(stages(tmp_path), tmp_path)
     running.wait_for(lambda: any(tmp_path.glob("held-*")))
@@ -207,7 +207,7 @@ def test_each_stage_has_its_own_environment(machines: Machines, tmp_path: Path) 
     assert result.to_pyarrow()["text"].to_pylist() == ["one=sweet", "two=sour"]
 
 
-def test_nobody_answers_at_the_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_address_without_a_cluster_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ray")
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
     with pytest.raises(ClusterError, match="no Ray cluster answers at RAY_ADDRESS"):

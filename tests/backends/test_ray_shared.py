@@ -93,7 +93,7 @@ def count(folder: Path, pattern: str) -> int:
     return len(list(folder.glob(pattern)))
 
 
-def test_a_store_is_not_filled_until_ray_would_write_to_disk(joined: Machines, tmp_path: Path) -> None:
+def test_object_store_is_not_filled_to_the_point_of_spilling(joined: Machines, tmp_path: Path) -> None:
     """Four tasks would be more than Ray keeps in one store, and the budget for both stores allows five.
 
     A fourth may have been made, by the only worker, who has to keep it until there is room.
@@ -114,7 +114,7 @@ def test_a_store_is_not_filled_until_ray_would_write_to_disk(joined: Machines, t
     assert joined.spilled_bytes() == 0
 
 
-def test_objects_that_vanish_are_made_again(joined: Machines, tmp_path: Path) -> None:
+def test_lost_objects_are_recomputed(joined: Machines, tmp_path: Path) -> None:
     """Nothing has happened to any machine: only what lay there is gone, as whoever wants it is told."""
     import ray
     from ray.exceptions import ObjectLostError
@@ -153,7 +153,7 @@ class Begin(Docs):
         return task
 
 
-def test_a_run_takes_what_other_jobs_leave_and_grows_when_they_end(
+def test_run_uses_free_resources_and_grows_when_other_jobs_end(
     joined: Machines, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     large, small = joined.occupy(2), joined.occupy(1)

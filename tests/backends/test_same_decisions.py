@@ -122,7 +122,7 @@ BACKENDS: dict[str, Callable[[Path, Any], Log]] = {"local": run_locally, "simula
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_recorded_run_replays_to_the_same_actions_and_plans(
+def test_recorded_run_replays_to_the_same_actions_and_plans(
     backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = BACKENDS[backend](tmp_path, monkeypatch)

@@ -50,7 +50,7 @@ print(len(results))
 
 @needs_mounts
 @pytest.mark.parametrize("size", ["8m", "4k"])
-def test_a_run_with_more_between_stages_than_shared_memory_holds_succeeds(size: str, tmp_path: Path) -> None:
+def test_run_with_more_data_in_flight_than_shared_memory_succeeds(size: str, tmp_path: Path) -> None:
     (tmp_path / "job.py").write_text(SCRIPT)
     command = with_small_disk(Path("/dev/shm"), size, [sys.executable, "job.py"])
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -63,13 +63,13 @@ def test_a_run_with_more_between_stages_than_shared_memory_holds_succeeds(size: 
 
 
 @needs_mounts
-def test_doctor_says_that_shared_memory_is_small(tmp_path: Path) -> None:
+def test_doctor_reports_small_shared_memory(tmp_path: Path) -> None:
     command = with_small_disk(Path("/dev/shm"), "64m", [sys.executable, "-m", "penstock", "doctor"])
     said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stdout
     assert "67.1 MB in /dev/shm, 67.1 MB free: this is little." in said
 
 
-def test_a_task_that_does_not_fit_is_written_to_disk(tmp_path: Path) -> None:
+def test_task_that_does_not_fit_into_shared_memory_is_written_to_disk(tmp_path: Path) -> None:
     memory, spill = tmp_path / "memory", tmp_path / "spill"
     memory.mkdir()
     spill.mkdir()
@@ -82,7 +82,7 @@ def test_a_task_that_does_not_fit_is_written_to_disk(tmp_path: Path) -> None:
 
 
 @needs_mounts
-def test_a_full_spill_folder_is_named_with_the_way_out(tmp_path: Path) -> None:
+def test_full_spill_folder_is_named_with_a_remedy(tmp_path: Path) -> None:
     job = SCRIPT.replace('run_dir="run"', 'run_dir="run", spill_dir="spill"')
     (tmp_path / "job.py").write_text(job)
     (tmp_path / "spill").mkdir()
@@ -95,7 +95,7 @@ def test_a_full_spill_folder_is_named_with_the_way_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["a file", "inside a file"])
-def test_a_bad_spill_folder_is_refused_before_anything_is_touched(kind: str, tmp_path: Path) -> None:
+def test_unusable_spill_folder_is_refused_before_anything_is_written(kind: str, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "out").mkdir()
     (tmp_path / "out/old.jsonl").write_text('{"text": "earlier output"}\n')

@@ -20,7 +20,7 @@ from penstock.schedule.actions import Action, StartWorker
 from penstock.testing import make_batch
 
 
-def test_phases_of_a_deduplication_share_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_phases_of_a_deduplication_reuse_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "in").mkdir()
     lines = [json.dumps({"id": i, "text": f"text {i % 7}"}) for i in range(20)]
     (tmp_path / "in" / "a.jsonl").write_text("\n".join(lines))
@@ -64,7 +64,7 @@ class WhoAmI(ProcessingStage[DocumentBatch, DocumentBatch]):
         return task
 
 
-def test_stages_of_a_user_share_no_process(tmp_path: Path) -> None:
+def test_user_stages_do_not_reuse_processes(tmp_path: Path) -> None:
     stages = [WhoAmI(name, str(tmp_path), cpus).with_(batch_size=1) for name, cpus in (("a", 1), ("b", 1.5))]
     executor = StreamingExecutor(show_progress=False, cpus=4, config={"execution_mode": "batch"})
     Pipeline("p", stages=stages).run(executor, [make_batch(["x"]) for _ in range(4)])
@@ -77,7 +77,7 @@ def _exit() -> None:
     pass
 
 
-def test_only_who_is_alive_and_new_to_a_pool_is_taken() -> None:
+def test_only_live_processes_that_have_not_served_the_pool_are_reused() -> None:
     context = fork_server(Loaded.KERNELS)
     ours, theirs = context.Pipe()
     dead, alive = context.Process(target=_exit), context.Process(target=theirs.recv)

@@ -119,7 +119,7 @@ READERS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
 @pytest.mark.parametrize("interrupted", [False, True], ids=["complete", "interrupted"])
-def test_the_result_is_that_of_a_new_run(
+def test_result_after_changed_input_equals_that_of_a_new_run(
     tmp_path: Path, change: Callable[[Path], None], reader: dict[str, Any], interrupted: bool
 ) -> None:
     make_input(tmp_path)
@@ -144,7 +144,7 @@ def test_the_result_is_that_of_a_new_run(
     assert files_in(tmp_path / "out") == files_in(tmp_path / "fresh")
 
 
-def test_the_user_is_told_what_changed_and_only_that_is_done_again(
+def test_changed_files_are_reported_and_only_those_are_processed_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     make_input(tmp_path)
@@ -190,7 +190,9 @@ def test_a_change_that_keeps_size_and_time_is_seen(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [append, all_at_once])
-def test_worker_processes_come_to_the_same(tmp_path: Path, change: Callable[[Path], None]) -> None:
+def test_worker_processes_give_the_same_result_after_changed_input(
+    tmp_path: Path, change: Callable[[Path], None]
+) -> None:
     make_input(tmp_path)
 
     def executor() -> StreamingExecutor:
@@ -228,7 +230,7 @@ def test_parquet_files_of_several_row_groups(tmp_path: Path, target: int | None)
     assert files_in(tmp_path / "out") == files_in(tmp_path / "fresh")
 
 
-def test_a_compressed_file_that_was_read_in_pieces_and_not_to_its_end(tmp_path: Path) -> None:
+def test_changed_compressed_file_that_was_read_only_partly(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     path = tmp_path / "in/a.jsonl.gz"
     path.write_bytes(gzip.compress(lines("a", 4000).encode()))
@@ -247,7 +249,7 @@ def test_a_compressed_file_that_was_read_in_pieces_and_not_to_its_end(tmp_path: 
     assert files_in(tmp_path / "out") == files_in(tmp_path / "fresh")
 
 
-def test_files_that_were_in_the_output_before_stay_there(tmp_path: Path) -> None:
+def test_files_in_the_output_before_the_run_are_kept(tmp_path: Path) -> None:
     make_input(tmp_path)
     (tmp_path / "out").mkdir()
     (tmp_path / "out/0123456789ab.jsonl").write_text("of an earlier run\n")
@@ -263,7 +265,7 @@ def test_files_that_were_in_the_output_before_stay_there(tmp_path: Path) -> None
     assert files_in(tmp_path / "out") == expected
 
 
-def test_files_of_which_nobody_can_tell_stop_the_run_and_are_named(tmp_path: Path) -> None:
+def test_output_files_of_unknown_origin_stop_the_run_and_are_named(tmp_path: Path) -> None:
     make_input(tmp_path)
     pipeline = stages(tmp_path, "out")
     run(pipeline, tmp_path / "state")
@@ -286,7 +288,7 @@ class JoinPairs(ProcessingStage[DocumentBatch, DocumentBatch]):
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_stage_that_takes_several_tasks_at_once_refuses_changed_input(
+def test_pipeline_with_a_stage_that_joins_tasks_refuses_changed_input(
     tmp_path: Path, change: Callable[[Path], None]
 ) -> None:
     make_input(tmp_path)
@@ -306,7 +308,7 @@ class Collect(ProcessingStage[FileGroupTask, FileGroupTask]):
         return None
 
 
-def test_a_writer_in_the_middle_refuses_changed_input_but_not_new_files(tmp_path: Path) -> None:
+def test_pipeline_with_a_writer_in_the_middle_refuses_changed_but_not_new_files(tmp_path: Path) -> None:
     make_input(tmp_path)
     pipeline = [*stages(tmp_path, "out"), Collect()]
     run(pipeline, tmp_path / "state")
@@ -319,7 +321,7 @@ def test_a_writer_in_the_middle_refuses_changed_input_but_not_new_files(tmp_path
         run(pipeline, tmp_path / "state")
 
 
-def test_results_without_a_writer_are_those_of_a_new_run(tmp_path: Path) -> None:
+def test_results_without_a_writer_equal_those_of_a_new_run(tmp_path: Path) -> None:
     make_input(tmp_path)
     pipeline = stages(tmp_path, "out")[:-1]
 
@@ -331,7 +333,7 @@ def test_results_without_a_writer_are_those_of_a_new_run(tmp_path: Path) -> None
     assert texts(run(pipeline, tmp_path / "state")) == texts(run(pipeline))
 
 
-def test_files_that_initial_tasks_name_are_known_by_their_content_too(tmp_path: Path) -> None:
+def test_files_of_initial_tasks_are_compared_by_content(tmp_path: Path) -> None:
     make_input(tmp_path)
     given = [FileGroupTask("in", [str(tmp_path / f"in/{name}.jsonl")]) for name in "abcde"]
 
@@ -352,9 +354,7 @@ def test_files_that_initial_tasks_name_are_known_by_their_content_too(tmp_path: 
     assert files_in(tmp_path / "out") == files_in(tmp_path / "fresh")
 
 
-def test_a_run_that_is_killed_while_it_withdraws_ends_like_any_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_run_killed_during_a_withdrawal_can_be_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_input(tmp_path)
     pipeline = stages(tmp_path, "out")
     run(pipeline, tmp_path / "state")
@@ -375,7 +375,7 @@ def test_a_run_that_is_killed_while_it_withdraws_ends_like_any_other(
     assert files_in(tmp_path / "out") == files_in(tmp_path / "fresh")
 
 
-def test_another_path_is_another_run(tmp_path: Path) -> None:
+def test_another_input_path_is_a_different_run(tmp_path: Path) -> None:
     make_input(tmp_path)
     shutil.copytree(tmp_path / "in", tmp_path / "other")
     run([JsonlReader(tmp_path / "in"), JsonlWriter(tmp_path / "out")], tmp_path / "state")
@@ -383,7 +383,7 @@ def test_another_path_is_another_run(tmp_path: Path) -> None:
         run([JsonlReader(tmp_path / "other"), JsonlWriter(tmp_path / "out")], tmp_path / "state")
 
 
-def test_results_that_cannot_be_stored_are_made_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_results_that_cannot_be_stored_are_computed_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     make_input(tmp_path)
 
     class Hold(ProcessingStage[DocumentBatch, DocumentBatch]):

@@ -70,7 +70,7 @@ def run(
 
 @pytest.mark.parametrize("blown_at", range(5))
 @pytest.mark.parametrize("joining", [False, True], ids=["one for one", "two to one"])
-def test_a_resumed_run_is_as_if_nothing_had_happened(tmp_path: Path, blown_at: int, joining: bool) -> None:
+def test_resumed_run_has_the_same_output_as_an_undisturbed_run(tmp_path: Path, blown_at: int, joining: bool) -> None:
     make_input(tmp_path / "in")
     middle = [JoinPairs()] if joining else []
     undisturbed = run(stages(tmp_path, "whole", *middle))
@@ -87,7 +87,7 @@ def test_a_resumed_run_is_as_if_nothing_had_happened(tmp_path: Path, blown_at: i
     assert sorted(passed) == [f"doc {number}" for number in range(5)], "what was done is not done again"
 
 
-def test_a_run_that_was_complete_does_nothing_again(tmp_path: Path) -> None:
+def test_complete_run_repeats_nothing(tmp_path: Path) -> None:
     make_input(tmp_path / "in")
     pipeline = stages(tmp_path, "out", Fuse(tmp_path, ""))
     first = run(pipeline, tmp_path / "checkpoint")
@@ -98,7 +98,7 @@ def test_a_run_that_was_complete_does_nothing_again(tmp_path: Path) -> None:
     assert (tmp_path / "passed").read_text() == passed
 
 
-def test_a_file_that_arrives_later_is_read_by_the_next_run(tmp_path: Path) -> None:
+def test_new_file_is_read_by_the_next_run(tmp_path: Path) -> None:
     make_input(tmp_path / "in")
     pipeline = stages(tmp_path, "out", Fuse(tmp_path, ""))
     run(pipeline, tmp_path / "checkpoint")
@@ -108,7 +108,7 @@ def test_a_file_that_arrives_later_is_read_by_the_next_run(tmp_path: Path) -> No
     assert len((tmp_path / "passed").read_text().splitlines()) == 6
 
 
-def test_five_initial_tasks_and_a_first_stage_of_one_for_one_give_five_outputs(tmp_path: Path) -> None:
+def test_five_initial_tasks_give_five_outputs_after_a_resume(tmp_path: Path) -> None:
     # The incumbent gives every such source the same id: 5 inputs gave 1 output after a resume.
     given = [make_batch([f"doc {number}"]) for number in range(5)]
     pipeline: list[ProcessingStage[Any, Any]] = [Fuse(tmp_path, "doc 3")]
@@ -121,7 +121,7 @@ def test_five_initial_tasks_and_a_first_stage_of_one_for_one_give_five_outputs(t
     assert [task.task_id for task in results] == [f"0_{number}" for number in range(5)]
 
 
-def test_other_initial_tasks_are_not_taken_for_done(tmp_path: Path) -> None:
+def test_other_initial_tasks_are_not_treated_as_done(tmp_path: Path) -> None:
     pipeline: list[ProcessingStage[Any, Any]] = [ScoreFilter(WordCountFilter(min_words=0))]
     run(pipeline, tmp_path / "checkpoint", [make_batch(["old"])])
     with pytest.raises(CheckpointError, match="initial"):
@@ -164,7 +164,7 @@ def test_another_pipeline_is_refused_but_other_resources_are_not(tmp_path: Path)
 
 
 @pytest.mark.parametrize("tail", [b"\x07", b"\x00" * 16, b"\x10\x00\x00\x00\xff\xff\xff\xffhalf a record"])
-def test_a_torn_end_of_the_journal_costs_nothing_but_work(tmp_path: Path, tail: bytes) -> None:
+def test_truncated_journal_only_repeats_work(tmp_path: Path, tail: bytes) -> None:
     make_input(tmp_path / "in")
     pipeline = stages(tmp_path, "out", Fuse(tmp_path, ""))
     run(pipeline, tmp_path / "checkpoint")
@@ -177,7 +177,7 @@ def test_a_torn_end_of_the_journal_costs_nothing_but_work(tmp_path: Path, tail: 
     assert len((tmp_path / "passed").read_text().splitlines()) == 5
 
 
-def test_a_process_killed_in_the_middle_of_a_file_leaves_no_trace_after_the_resume(tmp_path: Path) -> None:
+def test_resume_after_a_kill_in_the_middle_of_a_file_leaves_no_trace(tmp_path: Path) -> None:
     make_input(tmp_path / "in")
     script = textwrap.dedent("""
         import os, sys
@@ -204,7 +204,7 @@ def test_a_process_killed_in_the_middle_of_a_file_leaves_no_trace_after_the_resu
     }
 
 
-def test_dead_letters_of_what_was_done_before_are_kept(tmp_path: Path) -> None:
+def test_dead_letters_of_completed_sources_are_kept_on_resume(tmp_path: Path) -> None:
     make_input(tmp_path / "in")
     (tmp_path / "armed").touch()
     pipeline = stages(tmp_path, "out", Fuse(tmp_path, "doc 2"))
@@ -216,7 +216,7 @@ def test_dead_letters_of_what_was_done_before_are_kept(tmp_path: Path) -> None:
     assert [json.loads(line)["excerpt"] for line in letters] == [f"broken {number}" for number in range(5)]
 
 
-def test_a_checkpoint_that_cannot_be_opened_says_so(tmp_path: Path) -> None:
+def test_checkpoint_that_cannot_be_opened_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(CheckpointError, match=r"cannot be opened.*checkpoint_path is a folder on this machine"):
         run([ListSource([])], tmp_path / "file" / "below")

@@ -62,7 +62,7 @@ def run(worker: ChainRunner, *tasks: Task[Any]) -> list[Task[Any]]:
     return outputs
 
 
-def test_the_life_of_a_worker() -> None:
+def test_worker_prepares_sets_up_processes_and_tears_down_in_order() -> None:
     events: list[str] = []
     run(ChainRunner([Recording("a", events), Recording("b", events)]), make_batch(["x"]), make_batch(["y"]))
     assert events == [
@@ -72,7 +72,7 @@ def test_the_life_of_a_worker() -> None:
     ]  # fmt: skip
 
 
-def test_only_what_was_set_up_is_torn_down() -> None:
+def test_only_stages_that_were_set_up_are_torn_down() -> None:
     events: list[str] = []
     worker = ChainRunner([Recording("a", events), Recording("b", events, failing="setup"), Recording("c", events)])
     worker._steps[1].setup_on_node = lambda *_: None  # type: ignore[method-assign]
@@ -82,7 +82,7 @@ def test_only_what_was_set_up_is_torn_down() -> None:
     assert events == ["a.setup_on_node", "c.setup_on_node", "a.setup", "b.setup", "a.teardown"]
 
 
-def test_trouble_in_one_teardown_does_not_keep_the_others_from_theirs() -> None:
+def test_error_in_one_teardown_does_not_skip_the_others() -> None:
     events: list[str] = []
     worker = ChainRunner([Recording("a", events), Recording("b", events, failing="teardown")])
     worker.start(NODE, WORKER)
@@ -91,7 +91,7 @@ def test_trouble_in_one_teardown_does_not_keep_the_others_from_theirs() -> None:
     assert events[-2:] == ["b.teardown", "a.teardown"]
 
 
-def test_counters_say_what_each_stage_did() -> None:
+def test_counters_report_inputs_outputs_and_time_of_each_stage() -> None:
     seconds = iter(range(100))
     drop_half = Returns(lambda task: DocumentBatch("d", task.data.slice(0, 2)))
     worker = ChainRunner([drop_half, Returns(lambda task: None).with_(name="drop")], clock=lambda: next(seconds))
@@ -106,7 +106,7 @@ def test_counters_say_what_each_stage_did() -> None:
     assert (second.stage, second.items_in, second.items_out, second.dropped, second.bytes_out) == ("drop", 4, 0, 4, 0)
 
 
-def test_merged_filters_keep_counters_of_their_own() -> None:
+def test_merged_filters_have_separate_counters() -> None:
     batch = make_batch(["one", "one two", "one two\none two", "a b c d"])
     filters = [
         ScoreFilter(WordCountFilter(min_words=2)),
@@ -132,7 +132,7 @@ def test_merged_filters_count_every_task_of_a_larger_batch() -> None:
     assert [(c.items_in, c.items_out) for c in worker.counters] == [(4, 3), (3, 3)]
 
 
-def test_a_stages_own_numbers_are_counted_and_travel_with_the_task() -> None:
+def test_custom_metrics_are_counted_and_attached_to_the_task() -> None:
     class Metric(ProcessingStage[DocumentBatch, DocumentBatch]):
         name = "metric"
 
@@ -148,14 +148,14 @@ def test_a_stages_own_numbers_are_counted_and_travel_with_the_task() -> None:
     assert [task._stage_perf[0].custom_metrics["links"] for task in outputs] == [2, 1]
 
 
-def test_the_size_a_task_reports_is_in_bytes_and_not_in_rows() -> None:
+def test_reported_size_of_a_task_is_in_bytes() -> None:
     batch = make_batch(["x" * 2**20])
     [result] = run_stage(Returns(lambda task: task), batch)
     assert result._stage_perf[0].input_data_size_mb == pytest.approx(1, rel=0.01)
     assert result._stage_perf[0].num_items_processed == 1
 
 
-def test_a_stage_takes_no_more_tasks_at_once_than_it_asks_for() -> None:
+def test_stage_receives_at_most_batch_size_tasks_per_call() -> None:
     sizes: list[int] = []
 
     class Batched(ProcessingStage[DocumentBatch, DocumentBatch]):
@@ -201,7 +201,7 @@ def test_an_error_is_counted() -> None:
         (iter([7]), "int: 7"),
     ],
 )
-def test_a_wrong_result_is_named(returned: Any, named: str) -> None:
+def test_result_that_is_not_a_task_is_named_in_the_error(returned: Any, named: str) -> None:
     with pytest.raises(
         StageError, match=f"stage 'returns': .*a task, a list or an iterator of tasks, or None; got .*{named}"
     ):
@@ -218,7 +218,7 @@ def test_a_batch_stage_must_return_a_list() -> None:
 
 
 @pytest.mark.parametrize("filters", [WordCountFilter(), [WordCountFilter(), RepeatedLinesFilter()]])
-def test_a_missing_column_error_says_what_is_there_and_what_to_set(filters: Any) -> None:
+def test_missing_column_error_lists_columns_and_the_parameter_to_set(filters: Any) -> None:
     with pytest.raises(MissingColumnError) as caught:
         run_stage(ScoreFilter(filters), make_batch(["x"], text_field="body"))
     stage, message = str(caught.value).split(": ", 1)
@@ -226,7 +226,7 @@ def test_a_missing_column_error_says_what_is_there_and_what_to_set(filters: Any)
     assert message == "column 'text' is missing; the batch has 'id', 'body'. Set text_field='body' if that is the one."
 
 
-def test_the_parameter_to_set_is_the_one_that_holds_the_columns_name() -> None:
+def test_missing_column_error_names_the_parameter_with_that_column() -> None:
     class Detect(ProcessingStage[DocumentBatch, DocumentBatch]):
         def __init__(self, url_field: str) -> None:
             self.url_field = url_field
