@@ -1,4 +1,4 @@
-"""Rows that hang, crash or fail a stage: each is found, named and counted, and no other is lost."""
+"""Rows on which a stage hangs, crashes or fails are found, named and counted, and no other row is lost."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Hang(Docs):
 
 
 def test_row_that_hangs_loses_only_that_row_of_its_file(workers: Place) -> None:
-    """The stage shares its workers with the reader, so a worker was given nothing but the name of a file."""
+    """The stage is in the same pool as the reader, so the input of a worker is only the name of a file."""
     texts = [f"text {row}" for row in range(40)]
     texts[-1] = "poison"
     source = write_files(workers.folder / "in", texts)
@@ -112,7 +112,7 @@ def test_many_bad_rows_in_one_batch_lose_no_good_row(local: Place) -> None:
 
 
 class Evaporating(DocumentBatch):
-    """Says every time that it has a row less, as if rows were lost on the way."""
+    """Report one row less on each access, as if rows were lost between stages."""
 
     @property
     def num_items(self) -> int:
@@ -172,7 +172,7 @@ def test_stage_that_fails_on_every_row_stops_the_run_and_names_line_and_row(anyw
     assert f"The row: {source}/" in message
     assert ".jsonl, document 1: {" in message
     calls = len((anywhere.folder / "calls").read_text().split())
-    assert calls < 150, "far from every row was tried"
+    assert calls < 150, "only a part of the rows was tried"
     if anywhere.kind != "inline":
         assert "failed on each of its first 150 rows, in the same way; the run was stopped" in message
         assert all(letter["stage"] == "misspelt" for letter in anywhere.letters())

@@ -1,4 +1,4 @@
-"""Classes that a user defines in a script or a notebook travel to workers and back, and their failures can be seen again."""
+"""Classes of a script or notebook are sent to workers and back, and their failures can be reproduced."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.errors import StageError
 from penstock.runtime.transport import joined, laid_out, load, pickle_task
 from penstock.testing import make_batch
 
-# As users write them: no `if __name__ == "__main__"`, and the data of a task is of a class of the script, too.
+# A typical user script: no `if __name__ == "__main__"`, and the data of a task is of a class of the script, too.
 SCRIPT = """
 from dataclasses import dataclass
 import sys
@@ -97,7 +97,7 @@ def test_task_classes_of_a_script_are_sent_to_workers_and_back(
 ) -> None:
     done = run_script(tmp_path, backend, from_standard_input=from_standard_input)
     assert done.returncode == 0, done.stderr
-    # The class of the script is still its own: it sees a global that is changed after the run.
+    # The class of the script is unchanged: it sees a global variable that is changed after the run.
     assert done.stdout.splitlines() == ["[0, 4, 8, 12]", "[0, 4, 8]", "10"]
 
 

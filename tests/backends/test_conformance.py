@@ -1,8 +1,8 @@
-"""What a pipeline does is the same wherever it runs: in this process, in worker processes, on a Ray cluster.
+"""A pipeline behaves the same in every backend: in this process, in worker processes, on a Ray cluster.
 
-Each test is one promise to whoever writes a stage. Killing a worker is left out where there is none to kill. What can
-be said without a stage's own code holds in the simulator too: there a law stands for each pool, and the plan is that of
-the very stages that run elsewhere.
+Each test checks one guarantee for authors of stages. Tests that kill a worker skip places without worker processes.
+Tests that do not depend on the code of a stage also run in the simulator, where a law stands for each pool, with the
+plan of the same stages.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def test_stage_may_return_one_task_many_tasks_none_or_empty_tasks(
 
 
 class Together(Docs):
-    """Makes one task of several: what it makes depends on which come together."""
+    """Join several tasks into one, so that the output depends on the batches."""
 
     name = "together"
     batch_size = 3
@@ -101,7 +101,7 @@ def test_initial_tasks_replace_a_source(place: Place) -> None:
 
 
 def test_number_of_outputs_is_inputs_times_fan_out(anywhere: Place) -> None:
-    """Two of each of seven, three taken together; what is taken together does not depend on who comes first."""
+    """Seven tasks become two each, and batches of three are joined; batches do not depend on arrival order."""
     source = ListSource([make_batch([f"{i}a", f"{i}b"]) for i in range(7)])
     listing = Law(constant(0.1), lambda order: 7)
     laws = [listing, Law(constant(0.2), lambda order: 2), Law(constant(0.1), lambda order: int(order[-2:] in FIRSTS))]
@@ -110,16 +110,16 @@ def test_number_of_outputs_is_inputs_times_fan_out(anywhere: Place) -> None:
     assert outcome.pools in (None, [(1, 7), (7, 14), (14, 5)])
 
 
-# Where the first of each three stands, when two come out of each: what the three become is said to come from it.
+# The position of the first of each three tasks, which is the origin of the joined task.
 FIRSTS = {(i // 2, i % 2) for i in range(0, 14, 3)}
 
 
 class Clip(Task[np.ndarray[Any, Any]]):
-    """A task that is no table."""
+    """A task whose data is not a table."""
 
 
 class Brighten(ProcessingStage[Clip, Clip]):
-    """Changes what it is given in place, as stages for images do."""
+    """Change the input in place, as image stages do."""
 
     name = "brighten"
 
@@ -147,7 +147,7 @@ def test_tables_are_returned_unchanged(place: Place) -> None:
 
 
 class Diary(Docs):
-    """Writes down what is done to it, and by which process."""
+    """Log every call with its process id."""
 
     name = "diary"
 
@@ -195,7 +195,7 @@ def test_node_is_prepared_once_and_every_worker_is_set_up_and_torn_down(place: P
 
 
 class Leisurely(Diary):
-    """Has work left until its successor is there: a successor that is not needed any more is not started."""
+    """Keep working until a successor exists: a worker that is not needed is not started."""
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
         done = self.lives()[str(os.getpid())].count("process")
@@ -208,7 +208,7 @@ class Leisurely(Diary):
 def test_workers_are_replaced_after_max_tasks_per_worker(workers: Place) -> None:
     stage = Leisurely(workers.folder / "diary").with_(num_workers=1, ray_stage_spec={"max_calls_per_worker": 3})
     source = ListSource([make_batch(["a"]) for _ in range(6)])
-    # Tasks with a timeout are reported one by one: a worker is not known to have done three when it waits in the fifth.
+    # Tasks with a timeout are reported one by one, so the driver knows when a worker has done three.
     assert len(workers.run([source, stage], task_timeout_s=120)) == 6
     lives = stage.lives()
     assert len(lives) >= 2
@@ -221,7 +221,7 @@ def test_stage_without_input_emits_nothing(anywhere: Place) -> None:
 
 
 class Surroundings(Docs):
-    """Says what its worker sees."""
+    """Return the GPUs and thread limits that its worker sees."""
 
     name = "surroundings"
 
@@ -244,7 +244,7 @@ def test_a_worker_sees_its_own_gpus_and_threads(workers: Place, need: Resources,
 
 
 class Make(ProcessingStage[FileGroupTask, DocumentBatch]):
-    """Makes a megabyte of data, quickly."""
+    """Make a megabyte of data, quickly."""
 
     name = "make"
 
@@ -253,7 +253,7 @@ class Make(ProcessingStage[FileGroupTask, DocumentBatch]):
 
 
 class Sum(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Takes longer than what comes before it."""
+    """Take longer than the upstream stage."""
 
     name = "sum"
 
@@ -333,7 +333,7 @@ def test_output_and_counts_equal_those_of_a_single_process(workers: Place) -> No
 
 
 class UntilTold(Docs):
-    """Works on a document only when it may, and notes each that it was given."""
+    """Process a document only after a file exists, and log each input."""
 
     name = "until_told"
     resources = Resources(cpus=1.5)

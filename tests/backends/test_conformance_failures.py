@@ -1,4 +1,4 @@
-"""What goes wrong in a stage costs the same wherever it runs: one row, one more try, or the run with its reason."""
+"""Failures of a stage have the same effect in every backend: a rejected row, a retry, or a failed run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from penstock.testing import ListSource, make_batch
 
 anywhere = somewhere("inline", "local", "simulated", "ray")
 workers = somewhere("local", "ray")
-# With workers that can die, real or not.
+# Places whose workers can die, real or simulated.
 mortal = somewhere("local", "simulated", "ray")
 
 
@@ -97,7 +97,7 @@ def test_stage_that_cannot_be_pickled_is_named_before_the_run_starts(workers: Pl
 
 
 class Hang(Docs):
-    """Never ends with a poisonous document."""
+    """Hang on a poisonous document."""
 
     name = "hang"
 
@@ -114,7 +114,7 @@ def test_task_that_hangs_is_killed_and_its_row_found(workers: Place) -> None:
 
 
 class HangNoting(Hang):
-    """Notes every document it is given."""
+    """Log every input document."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -126,7 +126,7 @@ class HangNoting(Hang):
 
 
 def test_task_that_hangs_does_not_repeat_other_tasks(workers: Place) -> None:
-    """Short tasks are given ahead; what ended before the one that hangs was heard of in time."""
+    """Short tasks are sent ahead; those that end before the one that hangs are reported in time."""
     given = [make_batch(["poison" if number == 150 else f"text {number}"]) for number in range(200)]
     settings: dict[str, Any] = {"config": {"ignore_failures": True}, "task_timeout_s": 3.0, "max_retries": 0}
     stage = HangNoting(workers.folder / "noted").with_(num_workers=1)
@@ -139,7 +139,7 @@ def test_task_that_hangs_does_not_repeat_other_tasks(workers: Place) -> None:
 
 
 class KillNoted(Docs):
-    """Does not survive a poisonous document."""
+    """Kill the worker on a poisonous document."""
 
     name = "killed"
 
@@ -164,7 +164,7 @@ def test_worker_that_uses_more_than_its_declared_memory_is_killed(workers: Place
 
 
 class Hoard(Docs):
-    """Takes a gigabyte for a poisonous document."""
+    """Allocate a gigabyte for a poisonous document."""
 
     name = "hoard"
 

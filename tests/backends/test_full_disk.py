@@ -1,4 +1,4 @@
-"""A disk that is full is nobody's fault: the run stops and says so, no document is given up, and it can go on later."""
+"""A full disk stops the run with an error; no document is rejected, and the run can be resumed."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ workers = somewhere("local", "ray")
 
 
 class Writer(JsonlWriter):
-    """Writes as long as a file says that there is room."""
+    """Fail with a full disk on one document unless a marker file exists."""
 
-    def __init__(self, path: Path, room: Path) -> None:
+    def __init__(self, path: Path, space_marker: Path) -> None:
         super().__init__(path)
-        self.room = room
+        self.space_marker = space_marker
 
     def write_documents(self, task: DocumentBatch, stream: Any) -> None:
-        if "doc 7" in task.column("text").to_pylist() and not self.room.exists():
+        if "doc 7" in task.column("text").to_pylist() and not self.space_marker.exists():
             stream.write(b'{"text"')
             raise OSError(errno.ENOSPC, "No space left on device")
         super().write_documents(task, stream)
@@ -43,17 +43,17 @@ def written(folder: Path) -> dict[str, list[str]]:
 
 
 def test_full_disk_stops_the_run_without_rejecting_documents(workers: Place, tmp_path: Path) -> None:
-    room, checkpoint = tmp_path / "room", tmp_path / "checkpoint"
-    stages = [Modify(str.upper).with_(name="shout"), Modify(str.lower), Writer(tmp_path / "out", room)]
+    space_marker, checkpoint = tmp_path / "space", tmp_path / "checkpoint"
+    stages = [Modify(str.upper).with_(name="shout"), Modify(str.lower), Writer(tmp_path / "out", space_marker)]
     with pytest.raises(StageError, match=r"out/.*\.jsonl: the disk is full"):
         workers.run(stages, initial_tasks=batches(), checkpoint=checkpoint)
     assert workers.letters() == []
     assert workers.summary is not None
     assert workers.summary.stopped is not None
     assert all(len(texts) == 2 for texts in written(tmp_path / "out").values()), "no file with a part of a batch"
-    room.touch()
+    space_marker.touch()
     workers.run(stages, initial_tasks=batches(), checkpoint=checkpoint)
-    workers.run([*stages[:-1], Writer(tmp_path / "whole", room)], initial_tasks=batches())
+    workers.run([*stages[:-1], Writer(tmp_path / "whole", space_marker)], initial_tasks=batches())
     assert len(written(tmp_path / "out")) == 12
     assert written(tmp_path / "out") == written(tmp_path / "whole")
 

@@ -1,4 +1,4 @@
-"""Workers that are killed while they write leave no temporary files: not while the run goes on, and not after it."""
+"""Workers that are killed while writing leave no temporary files, neither during the run nor after it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def temporary_files(folder: Path) -> list[str]:
 
 
 class KilledWriter(JsonlWriter):
-    """A writer whose worker is killed in the middle of a file, the first so many times."""
+    """A writer whose worker is killed in the middle of a file, a limited number of times."""
 
     def __init__(self, path: Path, marks: Path, times: int) -> None:
         super().__init__(path)
@@ -65,7 +65,7 @@ def test_failed_run_leaves_no_temporary_file(local: Place) -> None:
 
 
 class WaitsForOrder(Docs):
-    """Ends only when nothing half-written is left, while another worker is killed as it writes."""
+    """Wait until no temporary file is left, while another worker is killed as it writes."""
 
     name = "waits_for_order"
 

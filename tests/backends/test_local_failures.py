@@ -1,4 +1,4 @@
-"""What goes wrong in worker processes, and what becomes of it: real processes, really killed."""
+"""Failures of worker processes and of the driver, with real processes that are really killed."""
 
 from __future__ import annotations
 
@@ -255,7 +255,7 @@ def test_killed_driver_leaves_no_process_and_no_shared_memory(tmp_path: Path) ->
 
 
 def test_random_kills_do_not_change_the_output(tmp_path: Path) -> None:
-    """Workers shoot themselves at random moments, many times; the output is the same, byte for byte."""
+    """Workers kill themselves at random moments, many times; the output is the same, byte for byte."""
     source = tmp_path / "in"
     source.mkdir()
     for i in range(40):
@@ -278,7 +278,7 @@ def test_random_kills_do_not_change_the_output(tmp_path: Path) -> None:
 
 
 class Suicidal(Docs):
-    """Kills its worker on every other task, until it has been done often enough."""
+    """Kill the worker on every other task, a limited number of times."""
 
     name = "suicidal"
 

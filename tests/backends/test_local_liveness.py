@@ -22,7 +22,7 @@ Docs = ProcessingStage[DocumentBatch, DocumentBatch]
 
 
 class Stops(Docs):
-    """Is stopped by a signal on one task, as often as the folder has tokens for it."""
+    """Stop its own process by a signal on one task, once for each token file in the folder."""
 
     name = "stops"
 
@@ -47,7 +47,7 @@ def sources(count: int) -> ListSource:
 
 
 def test_stopped_worker_is_replaced_and_no_task_is_lost(tmp_path: Path) -> None:
-    """So much waits for the worker that the driver could not send all of it without waiting."""
+    """More messages wait for the worker than the driver could send without blocking."""
     source = ListSource([make_batch([str(i), "x" * 6_000]) for i in range(200)])
     stages: list[ProcessingStage[Any, Any]] = [source, Stops(tmp_path, 1).with_(num_workers=1)]
     results: list[Any] = Pipeline("p", stages=stages).run(executor(tmp_path, stall_timeout_s=0.5))
@@ -66,7 +66,7 @@ def test_task_that_stops_every_worker_ends_the_run_and_names_the_state(tmp_path:
 
 
 class Long(Docs):
-    """Takes several times the stall timeout for a task."""
+    """Take several times the stall timeout for a task."""
 
     name = "long"
 

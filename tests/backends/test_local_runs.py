@@ -1,4 +1,4 @@
-"""What is said of a run on this machine's processes beyond what every backend promises: its pools, plans and settings."""
+"""Runs with local worker processes: pools, plans and settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What workers begin with follows from the stages they run: as little as these need."""
+"""The fork server preloads only the modules that the stages of a run need."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_fork_server_preloads_what_the_most_demanding_stage_needs(pools: list[li
 
 
 def test_exact_deduplication_of_parquet_files_imports_nothing_beyond_the_preload(tmp_path: Path) -> None:
-    """All of it in one process that began as its workers do: whatever is loaded on the way, each would load again."""
+    """Run it in one process that starts like a worker: each module loaded later would be loaded by every worker."""
     (tmp_path / "in").mkdir()
     pq.write_table(pa.table({"text": ["a", "b", "a"]}), tmp_path / "in/a.parquet")
     script = f"""

@@ -1,4 +1,4 @@
-"""A Ray for one script: started, used without a word, ended; and nothing of it left."""
+"""``RayClient`` starts a Ray for one script, which pipelines use by default, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_pipeline_inside_the_client_runs_on_it_and_leaves_nothing(tmp_path: Path
 
 
 def scraped(folder: Path) -> list[dict[str, Any]]:
-    """Return what Prometheus is told to look at."""
+    """Return the files that Prometheus reads metrics ports from."""
     jobs: list[dict[str, Any]] = yaml.safe_load((folder / "prometheus.yml").read_text())["scrape_configs"]
     return jobs
 
@@ -113,7 +113,7 @@ def test_ports_reserved_for_ray_workers_are_not_chosen(tmp_path: Path) -> None:
 
 
 def test_port_taken_while_ray_starts_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another process takes the port after it was found free, which is when Ray's command line is made."""
+    """Another process takes the port after it was found free, when Ray's command line is made."""
     command = RayClient._head_command
     with ExitStack() as taken:
 
@@ -135,7 +135,7 @@ def test_port_taken_while_ray_starts_is_replaced(tmp_path: Path, monkeypatch: py
 def test_cluster_that_does_not_answer_is_named_after_a_bounded_wait(
     tmp_path: Path,
 ) -> None:
-    """A socket that accepts connections and says nothing, as a head does whose processes hang."""
+    """A socket accepts connections and never answers, like a head whose processes hang."""
     with socket.socket() as silent:
         silent.settimeout(60)
         silent.bind(("", 0))  # Ray has a name of its own for this machine

@@ -1,4 +1,4 @@
-"""A cluster that is not ours alone: stores that fill up, objects that vanish, capacity that other jobs hold."""
+"""A cluster shared with other jobs: object stores that fill up, objects that are lost, resources in use."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def cluster() -> Iterator[Machines]:
 
 @pytest.fixture
 def joined(cluster: Machines, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machines]:
-    """Join it, as a script does that uses Ray itself."""
+    """Connect to it, as a script does that uses Ray itself."""
     import ray
 
     monkeypatch.setenv("RAY_ADDRESS", cluster.address)
@@ -43,7 +43,7 @@ def joined(cluster: Machines, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machi
 
 
 class Make(Docs):
-    """Makes a large task of a small one, on the machine that has two CPUs for it, and notes that it did."""
+    """Make a large task from a small one, on the machine with two free CPUs, and log it."""
 
     name = "make"
     resources = Resources(cpus=2)
@@ -60,7 +60,7 @@ class Make(Docs):
 
 
 class Hold(Docs):
-    """Takes nothing in before it may."""
+    """Process nothing before it may."""
 
     name = "hold"
 
@@ -75,7 +75,7 @@ class Hold(Docs):
 
 
 class HoldLate(Hold):
-    """Is not ready before it may."""
+    """Finish setup only when it may."""
 
     def setup(self, worker_metadata: object = None) -> None:
         wait_until_there(self.folder / "up")
@@ -96,7 +96,7 @@ def count(folder: Path, pattern: str) -> int:
 def test_object_store_is_not_filled_to_the_point_of_spilling(joined: Machines, tmp_path: Path) -> None:
     """Four tasks would be more than Ray keeps in one store, and the budget for both stores allows five.
 
-    A fourth may have been made, by the only worker, who has to keep it until there is room.
+    A fourth may have been made by the only worker, which has to keep it until there is space.
     """
     many = 3_000_000
     stages = [sources(12), Make(tmp_path, many).with_(num_workers=1), HoldLate(tmp_path).with_(num_workers=1)]
@@ -115,7 +115,7 @@ def test_object_store_is_not_filled_to_the_point_of_spilling(joined: Machines, t
 
 
 def test_lost_objects_are_recomputed(joined: Machines, tmp_path: Path) -> None:
-    """Nothing has happened to any machine: only what lay there is gone, as whoever wants it is told."""
+    """No machine is lost: only its objects are, and a call that needs one fails with that error."""
     import ray
     from ray.exceptions import ObjectLostError
 
@@ -140,7 +140,7 @@ def test_lost_objects_are_recomputed(joined: Machines, tmp_path: Path) -> None:
 
 
 class Begin(Docs):
-    """Notes that a worker is there, and waits."""
+    """Log that a worker has started, and wait."""
 
     name = "begin"
 

@@ -1,4 +1,4 @@
-"""A run in which nothing moves for a while says why."""
+"""A run without progress for some time explains why."""
 
 from __future__ import annotations
 

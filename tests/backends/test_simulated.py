@@ -1,4 +1,4 @@
-"""Virtual time: the simulator does what it is told, and forecasts agree with arithmetic."""
+"""The simulator in virtual time carries out actions, and forecasts agree with arithmetic."""
 
 from __future__ import annotations
 
@@ -197,4 +197,4 @@ def test_pools_that_take_turns_stay_within_the_budget() -> None:
     )
     assert len(trace.results) == 1000
     assert trace.peak_bytes <= 1000
-    assert scheduler.credits.spilled > 0, "fifty outputs do not fit, and the one GPU is taken: some go to disk"
+    assert scheduler.credits.spilled > 0, "fifty outputs do not fit, and the one GPU is in use: some are spilled"

@@ -1,4 +1,4 @@
-"""Shared memory that is small or full, as in most containers: what does not fit is stored on disk, and runs do not fail."""
+"""With small or full shared memory, as in most containers, tasks are stored on disk, and runs do not fail."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.runtime.transport import dump_task, load
 from penstock.testing import ListSource, make_batch
 from penstock.text import JsonlWriter
 
-# Twelve tasks of 2 MB each, kept until the source is done: a stage with a batch of all of them waits for the last.
+# Twelve tasks of 2 MB each are stored at the same time: a stage with a batch size of twelve waits for the last.
 SCRIPT = """
 import sys
 from penstock import DocumentBatch, Pipeline, ProcessingStage, Resources
@@ -58,7 +58,7 @@ def test_run_with_more_data_in_flight_than_shared_memory_succeeds(size: str, tmp
     written = [json.loads(path.read_text())["text"] for path in (tmp_path / "out").glob("*.jsonl")]
     assert sorted(text.rstrip("x") for text in written) == sorted(str(number) for number in range(12))
     summary = json.loads((tmp_path / "run/summary.json").read_text())
-    assert summary["budget_bytes"] == 10**9, "what is on disk for want of shared memory counts like the rest"
+    assert summary["budget_bytes"] == 10**9, "tasks on disk for lack of shared memory count against the budget"
     assert summary["peak_bytes"] > 20_000_000
 
 

@@ -1,4 +1,4 @@
-"""Processes that serve one pool after another, and those that must not."""
+"""Worker processes that are reused for another pool, and those that must not be."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ def test_phases_of_a_deduplication_reuse_processes(tmp_path: Path, monkeypatch: 
     )
     found = workflow.run(StreamingExecutor(show_progress=False, cpus=2))
     assert found.metadata["num_duplicates"] == 13
-    assert {*begun} == {*range(6)}, "a pool for each phase; what makes one thing of everything is in one with its phase"
-    assert len(forked) <= 4, "three at the same time, and a guard of the run's folders"
+    assert {*begun} == {*range(6)}, "a pool for each phase; joining stages share the pool of their phase"
+    assert len(forked) <= 4, "three workers at the same time, and the cleaner of the run's folders"
     for process in forked:
         process.join(timeout=10)
     assert not any(process.is_alive() for process in forked)
 
 
 class WhoAmI(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Writes down which process it is in."""
+    """Create a file with its process id in the name."""
 
     def __init__(self, name: str, folder: str, cpus: float) -> None:
         self.name = name
@@ -88,8 +88,8 @@ def test_only_live_processes_that_have_not_served_the_pool_are_reused() -> None:
     spares.add(Spare(dead, MessageChannel(ours), 1, frozenset({0}), 0.0))
     spares.add(Spare(alive, MessageChannel(ours), 1, frozenset({0}), 0.0))
     assert spares.pids == [dead.pid, alive.pid]
-    assert spares.take(0, 1) is None, "who is recycled does not come back"
-    assert spares.take(1, 2) is None, "other limits"
+    assert spares.take(0, 1) is None, "a process never serves the same pool twice"
+    assert spares.take(1, 2) is None, "another number of threads"
     spares.let_go(1.0)
     taken = spares.take(1, 1)
     assert taken is not None

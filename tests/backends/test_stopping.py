@@ -1,4 +1,4 @@
-"""Runs that are stopped by a signal or killed: what runs is finished, the exit code tells, and nothing is left behind."""
+"""Runs stopped by a signal or killed: running tasks are finished, the exit code is set, and nothing is left."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def write_job(folder: Path) -> None:
 
 
 def start(folder: Path, **environment: str) -> subprocess.Popen[str]:
-    """Start the job in a process group of its own, and wait until its last pool has something to do."""
+    """Start the job in a separate process group, and wait until its last pool has work."""
     process = subprocess.Popen(
         [sys.executable, "job.py"],
         cwd=folder,
@@ -85,7 +85,7 @@ def start(folder: Path, **environment: str) -> subprocess.Popen[str]:
 
 
 def left_behind(folder: Path, pid: int) -> list[Path]:
-    """Return everything of a process in shared memory, its spill folder and among temporary files."""
+    """Return the files of a process in shared memory, its spill folder and the temporary folder."""
     in_memory = [*Path("/dev/shm").glob(f"penstock-{pid}-*"), *Path(tempfile.gettempdir()).glob(f"penstock-*{pid}-*")]
     return [*in_memory, *(folder / "spill").iterdir()]
 
@@ -150,7 +150,7 @@ def test_killed_driver_with_several_pools_leaves_no_files_or_processes(to_group:
 
 
 def test_workers_and_helper_processes_ignore_signals_for_the_driver(tmp_path: Path) -> None:
-    """Some schedulers send SIGTERM to every process of a job, whatever group it is in."""
+    """Some schedulers send SIGTERM to every process of a job, regardless of its process group."""
     write_job(tmp_path)
     process = start(tmp_path)
     family = psutil.Process(process.pid).children(recursive=True)

@@ -1,4 +1,4 @@
-"""What one run has learnt about its stages, the next one begins with."""
+"""A run starts with the speeds of its stages that an earlier run has measured."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def run(folder: Path, *, seconds: float = 0.2, **settings: Any) -> list[dict[str
 
 def test_second_run_is_balanced_from_its_first_plan(tmp_path: Path) -> None:
     first = run(tmp_path / "a")
-    assert first[0]["workers"] == (1, 1, 1, 1), "nobody knows anything yet"
+    assert first[0]["workers"] == (1, 1, 1, 1), "no speed is known yet"
     learnt = json.loads(speeds_file().read_text())
     seconds = [speed["seconds_per_item"] for speed in learnt["pools"].values()]
     for slept, measured, speed in zip((0.01, 0.2, 0.05), seconds[1:], list(learnt["pools"].values())[1:], strict=True):
@@ -72,7 +72,7 @@ def test_damaged_speeds_file_is_replaced_and_does_not_fail_the_run(
     speeds_file().write_text('{"version": 1, "pools": {"x": {"seconds_per_item": "soon"}}}')
     assert run(tmp_path)[0]["workers"] == (1, 1, 1, 1)
     assert "begins without the speeds of earlier ones" in capsys.readouterr().err
-    assert len(speeds_file().read_text()) > 200, "and the next run has good ones again"
+    assert len(speeds_file().read_text()) > 200, "the next run has valid speeds again"
 
 
 def test_oldest_speeds_are_removed_above_the_maximum(tmp_path: Path) -> None:

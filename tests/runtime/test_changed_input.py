@@ -1,4 +1,4 @@
-"""Input that changes between a run and its resume: the result is that of a new run, or an error that names the files."""
+"""Input that changes before a resume: the result equals that of a new run, or an error names the files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Stage = ProcessingStage[Any, Any]
 
 
 class Watch(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Notes what passes, and fails at one document while a file is there."""
+    """Log each document, and fail at one document while a marker file exists."""
 
     def __init__(self, folder: Path, at: str = "") -> None:
         self.folder, self.at = folder, at
@@ -66,13 +66,13 @@ def run(stages: list[Stage], state: Path | None = None, executor: Any = None, gi
 
 
 def files_in(folder: Path) -> dict[str, bytes]:
-    """Return every file of an output except what holds times, and the ledger, which may be laid out differently."""
+    """Return every output file, except those that contain times and the ledger, whose layout may differ."""
     found = [path for path in sorted(folder.rglob("*")) if path.is_file() and "ledger" not in path.parts]
     return {str(path.relative_to(folder)): path.read_bytes() for path in found if path.name != "summary.json"}
 
 
 def decisions_in(folder: Path) -> list[tuple[str, int]]:
-    """Return which documents the ledger knows, by block and row."""
+    """Return the documents in the ledger, by block and row."""
     return sorted(
         (block, row)
         for piece in find_ledger(str(folder)).pieces
@@ -137,7 +137,7 @@ def test_result_after_changed_input_equals_that_of_a_new_run(
     assert files_in(tmp_path / "out") == files_in(tmp_path / "fresh")
     assert [task.task_id for task in results] == [task.task_id for task in fresh]
     assert decisions_in(tmp_path / "out") == decisions_in(tmp_path / "fresh")
-    # And once more, without any change: nothing is read again.
+    # A further run without any change reads nothing again.
     (tmp_path / "passed").unlink()
     run(resumed, tmp_path / "state")
     assert not (tmp_path / "passed").exists()
@@ -302,7 +302,7 @@ def test_pipeline_with_a_stage_that_joins_tasks_refuses_changed_input(
 
 
 class Collect(ProcessingStage[FileGroupTask, FileGroupTask]):
-    """Comes after a writer, so that what was written cannot be told from the results."""
+    """Run after a writer, so that output files cannot be attributed to results."""
 
     def process(self, task: FileGroupTask) -> None:
         return None

@@ -1,4 +1,4 @@
-"""A run that was stopped and resumed leaves what an undisturbed run leaves: nothing lost, nothing twice."""
+"""A run that was stopped and resumed has the same output as an undisturbed run: no losses, no duplicates."""
 
 import json
 import subprocess
@@ -16,7 +16,7 @@ from penstock.text import JsonlReader, JsonlWriter, ScoreFilter, WordCountFilter
 
 
 class Fuse(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Fails at one document while a file is there, and notes what passes."""
+    """Fail at one document while a marker file exists, and log the others."""
 
     def __init__(self, folder: Path, at: str) -> None:
         self.folder, self.at = folder, at
@@ -31,7 +31,7 @@ class Fuse(ProcessingStage[DocumentBatch, DocumentBatch]):
 
 
 class JoinPairs(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Makes one batch of two: what comes out belongs to two sources."""
+    """Join two batches, so that each output belongs to two sources."""
 
     batch_size = 2
 
@@ -40,7 +40,7 @@ class JoinPairs(ProcessingStage[DocumentBatch, DocumentBatch]):
 
 
 def files_in(folder: Path) -> dict[str, bytes]:
-    """Return every file of an output except the totals, which hold times, and the list of its stages."""
+    """Return every output file, except the summary, which contains times, and the list of its stages."""
     others = ("summary.json", "rules.json")
     found = sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in others)
     return {str(path.relative_to(folder)): path.read_bytes() for path in found}
@@ -84,7 +84,7 @@ def test_resumed_run_has_the_same_output_as_an_undisturbed_run(tmp_path: Path, b
     names = [(task.task_id, [Path(path).name for path in task.data]) for task in resumed]
     assert names == [(task.task_id, [Path(path).name for path in task.data]) for task in undisturbed]
     passed = (tmp_path / "passed").read_text().splitlines()
-    assert sorted(passed) == [f"doc {number}" for number in range(5)], "what was done is not done again"
+    assert sorted(passed) == [f"doc {number}" for number in range(5)], "completed work is not repeated"
 
 
 def test_complete_run_repeats_nothing(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_new_file_is_read_by_the_next_run(tmp_path: Path) -> None:
 
 
 def test_five_initial_tasks_give_five_outputs_after_a_resume(tmp_path: Path) -> None:
-    # The incumbent gives every such source the same id: 5 inputs gave 1 output after a resume.
+    # With equal ids for all such sources, 5 inputs would give 1 output after a resume.
     given = [make_batch([f"doc {number}"]) for number in range(5)]
     pipeline: list[ProcessingStage[Any, Any]] = [Fuse(tmp_path, "doc 3")]
     (tmp_path / "armed").touch()

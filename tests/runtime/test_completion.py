@@ -1,4 +1,4 @@
-"""A source is complete when nothing that descends from it is on its way, whatever the order of events."""
+"""A source is complete when none of its descendants is in flight, for any order of events."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def test_source_is_complete_when_its_last_descendant_is_done() -> None:
     assert completion.take_complete() == {}
     completion.finish([right])
     assert [out.task_id for out in completion.take_complete()["s"].outputs] == ["l", "r"]
-    assert completion.take_complete() == {}, "told once"
+    assert completion.take_complete() == {}, "reported once"
 
 
 def test_tasks_after_a_barrier_keep_all_sources_open_with_few_source_ids() -> None:
@@ -63,7 +63,7 @@ def test_sources_processed_together_are_complete_together() -> None:
     completion.enter([joint])
     completion.leave([one, two])
     completion.finish([joint])
-    assert completion.take_complete() == {}, "1 is bound to 2 by what they made together, and 2 is not through"
+    assert completion.take_complete() == {}, "1 and 2 have a common output, and 2 is not complete"
     completion.leave([rest])
     taken = completion.take_complete()
     assert set(taken) == {"1", "2"}
@@ -71,7 +71,7 @@ def test_sources_processed_together_are_complete_together() -> None:
 
 
 def groups(links: list[set[str]], sources: list[str]) -> dict[str, frozenset[str]]:
-    """Return for each source all that it is bound to, the slow and obvious way."""
+    """Return the group of each source, computed in a slow and obvious way."""
     found = {source: {source} for source in sources}
     for _ in sources:
         for link in links:

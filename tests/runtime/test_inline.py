@@ -1,4 +1,4 @@
-"""A whole pipeline in this process: depth first, in order, and tidy when something breaks."""
+"""A whole pipeline in this process: depth first, in order, with teardown after errors."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ Stage = ProcessingStage[Any, Any]
 
 
 class Log(ProcessingStage[Task[Any], Task[Any]]):
-    """Writes every call into a file: the stage that runs is a copy, and a list would stay with it."""
+    """Log every call to a file: the stage that runs is a copy, so a list would not reach the test."""
 
     def __init__(self, path: Path, name: str, batch_size: int = 1, failing: str = "") -> None:
         self.path, self.name, self.batch_size, self.failing = path, name, batch_size, failing
@@ -35,7 +35,7 @@ class Log(ProcessingStage[Task[Any], Task[Any]]):
 
 
 class Apart(Log):
-    """The same in a pool of its own."""
+    """The same in a separate pool."""
 
     resources = Resources(cpus=0.5, memory_gb=0.1)
 
@@ -68,7 +68,7 @@ def folder_of(path: Path, **files: str) -> str:
 
 
 class UntypedSource(ProcessingStage):  # type: ignore[type-arg]
-    """A source as a user writes it who knows nothing of type hints."""
+    """A source without type hints."""
 
     is_source_stage = True
 

@@ -1,4 +1,4 @@
-"""Pandas is imported where somebody may need it: Arrow knows it there, and nobody waits for it elsewhere."""
+"""Pandas is imported only in processes whose stages may need it; there Arrow recognizes its data."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_arrow_still_makes_a_data_frame_on_request(tmp_path: Path) -> None:
 
 
 def test_user_stage_after_a_deduplication_can_pass_pandas_data_to_arrow(tmp_path: Path) -> None:
-    """The deduplication starts the server that workers are forked from, without pandas."""
+    """The deduplication starts the fork server, without pandas."""
     pytest.importorskip("pandas")
     (tmp_path / "in").mkdir()
     lines = [json.dumps({"id": str(number), "text": "the same"}) for number in range(3)]

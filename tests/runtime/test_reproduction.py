@@ -1,4 +1,4 @@
-"""A failure file is opened only if its user says so: opening it runs the code in it."""
+"""A failure file is opened only if the user trusts it, because opening it runs the code in it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from penstock.testing import make_batch
 
 
 class Harm:
-    """Makes a file when it is unpickled."""
+    """Create a file when unpickled."""
 
     def __init__(self, mark: Path) -> None:
         self.mark = mark

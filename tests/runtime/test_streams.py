@@ -1,4 +1,4 @@
-"""A stage may give its tasks one by one: each is carried to the end before the next one is asked for."""
+"""A stage may return an iterator: each task passes all stages before the next one is requested."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from penstock.testing import ListSource, make_batch, run_stage
 
 
 class Cut(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Gives every document on its own, and notes when."""
+    """Yield every document as a task of its own, and log it."""
 
     name = "cut"
 
@@ -72,7 +72,7 @@ def test_downstream_batch_stage_receives_full_batches_from_an_iterator() -> None
 
 
 class Make(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Makes megabytes out of every document, one after the other or all at once."""
+    """Make megabytes from every document, one after the other or all at once."""
 
     def __init__(self, *, one_by_one: bool) -> None:
         self.one_by_one = one_by_one
@@ -89,7 +89,7 @@ class Shorten(ProcessingStage[DocumentBatch, DocumentBatch]):
 
 
 class Weigh(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Notes how much memory is in use while it works."""
+    """Log the memory in use while it runs."""
 
     def __init__(self) -> None:
         self.held: list[int] = []

@@ -1,4 +1,4 @@
-"""A worker runs tasks through its stages, counts what happens in each, and blames the right one."""
+"""A worker runs tasks through its stages, counts what each stage does, and names the stage that fails."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +19,7 @@ NODE, WORKER = NodeInfo("n1"), WorkerMetadata("w1")
 
 
 class Recording(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Notes every call in a list it shares with the test."""
+    """Log every call in a list shared with the test."""
 
     def __init__(self, name: str, events: list[str], failing: str = "") -> None:
         self.name, self.events, self.failing = name, events, failing
