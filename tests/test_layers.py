@@ -1,6 +1,7 @@
-"""The rooms of the house: who may import whom, so that a newcomer can read one layer without the ones below it."""
+"""Check the import layers, so that each layer can be read without the layers after it."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,13 +13,14 @@ ROOT = Path(penstock.__file__).parent
 
 # A layer imports itself and what comes before it. Then there are no circles, and each can be understood in order.
 LAYERS = (
-    "errors", "extras", "lazy", "core", "plan", "schedule", "storage", "kernels", "ledger", "monitor", "runtime", "backends",
-    "executors", "text", "dedup", "models", "image", "video", "testing", "compat", "recipe", "reference", "cli", "__main__",
+    "errors", "extras", "lazy", "preload", "core", "plan", "schedule", "storage", "kernels", "ledger", "monitor", "runtime",
+    "backends", "executors", "text", "dedup", "models", "image", "video", "testing", "compat", "recipe", "reference", "cli",
+    "__main__",
 )  # fmt: skip
 
 # Stages are written with what every user has: they must not know who runs them.
 STAGES = {"text", "dedup", "models", "image", "video"}
-STAGES_MAY_USE = {"errors", "extras", "lazy", "core", "kernels", "storage"}
+STAGES_MAY_USE = {"errors", "extras", "lazy", "preload", "core", "kernels", "storage"}
 # A workflow reads and writes by itself.
 MAY_ALSO_USE = {"dedup": {"text"}}
 
@@ -27,6 +29,13 @@ PURE = {"core", "plan", "schedule"}
 IMPURE_MODULES = {
     "asyncio", "multiprocessing", "os", "random", "secrets", "socket", "subprocess", "threading", "time", "uuid",
 }  # fmt: skip
+
+# Names of later layers in strings that lead to no import there: (file, name).
+ALLOWED_STRINGS = {
+    # Only looked up in sys.modules: a worker imports it if the user's program has.
+    ("backends/chain_pickle.py", "penstock.compat.nemo_curator"),
+}
+_MODULE_NAME = re.compile(r"penstock\.(\w+)(\.\w*)*")
 
 # Names that say nothing about what is inside, and so collect everything.
 EMPTY_NAMES = {"utils", "helpers", "common", "base", "misc", "internal"}
@@ -50,8 +59,19 @@ def imports(path: Path) -> Iterator[tuple[int, str]]:
             yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
 
 
+def modules_in_strings(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield line and text of every string that is the name of a module of Penstock, or the start of one."""
+    where = path.relative_to(ROOT).as_posix()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+            continue
+        match = _MODULE_NAME.fullmatch(node.value)
+        if match is not None and match[1] in LAYERS and (where, node.value) not in ALLOWED_STRINGS:
+            yield node.lineno, node.value
+
+
 def layers_used(path: Path) -> Iterator[tuple[int, str]]:
-    for line, name in imports(path):
+    for line, name in (*imports(path), *modules_in_strings(path)):
         parts = name.split(".")
         if parts[0] == "penstock" and len(parts) > 1:
             yield line, parts[1]
@@ -116,6 +136,10 @@ def test_a_module_is_named_after_what_it_knows(path: Path) -> None:
         ("dedup/x.py", "from penstock.text import JsonlReader", 0),
         ("models/x.py", "from penstock.text import JsonlReader", 1),
         ("runtime/x.py", "import time, penstock.plan.plan", 0),
+        ("backends/x.py", "OWN = ('penstock.dedup.', 'penstock.text.io.')", 2),
+        ("backends/x.py", "names = [f'penstock.dedup.{name}' for name in ('exact', 'index')]", 1),
+        ("backends/x.py", "import_module('penstock.dedup.warm_up').run()", 1),
+        ("backends/x.py", "import_module('penstock.runtime.worker')", 0),
     ],
 )
 def test_the_rules_above_catch_what_they_should(

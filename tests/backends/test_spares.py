@@ -12,7 +12,7 @@ import pytest
 
 from penstock import DocumentBatch, Pipeline, ProcessingStage, Resources, StreamingExecutor
 from penstock.backends.local.backend import LocalBackend
-from penstock.backends.local.fork_server import Loaded, fork_server
+from penstock.backends.local.fork_server import fork_server
 from penstock.backends.local.messages import MessageChannel
 from penstock.backends.local.spares import Spare, Spares
 from penstock.dedup import ExactDeduplicationWorkflow
@@ -78,7 +78,7 @@ def _exit() -> None:
 
 
 def test_only_live_processes_that_have_not_served_the_pool_are_reused() -> None:
-    context = fork_server(Loaded.KERNELS)
+    context = fork_server(["penstock.dedup.preload"])
     ours, theirs = context.Pipe()
     dead, alive = context.Process(target=_exit), context.Process(target=theirs.recv)
     for process in (dead, alive):

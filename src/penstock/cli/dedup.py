@@ -152,7 +152,7 @@ def fuzzy(
       penstock dedup fuzzy crawl-2/ unique-2/ --index index/     what is new since crawl-1/ was added
       penstock dedup fuzzy crawl/ unique/ --word-ngrams 5 --bands 14 --hashes-per-band 8 --memory-budget 4GB
     """
-    expect_workers("kernels")
+    expect_workers("penstock.dedup.preload")
     from penstock.dedup import FuzzyDeduplicationWorkflow
     from penstock.dedup.work_folder import INSIDE_OUTPUT
 
@@ -215,7 +215,7 @@ def lines(paragraphs: bool, max_documents: int, min_characters: int, across_only
       penstock dedup lines crawl/ clean/
       penstock dedup lines crawl/ clean/ --max-documents 100 --paragraphs
     """
-    expect_workers("kernels")
+    expect_workers("penstock.dedup.preload")
     from penstock.dedup import LineDeduplicationWorkflow
 
     workflow = LineDeduplicationWorkflow(
@@ -238,7 +238,7 @@ def _expect_plain_workers(options: dict[str, Any]) -> None:
     is_parquet = ends_in(path, PARQUET)
     with suppress(OSError), os.scandir(path) as entries:
         is_parquet = any(ends_in(entry.name, PARQUET) for entry in islice(entries, _NAMES_LOOKED_AT))
-    expect_workers("arrow" if is_parquet else "kernels")
+    expect_workers("penstock.dedup.preload_exact" if is_parquet else "penstock.dedup.preload")
 
 
 def _settings(options: dict[str, Any]) -> dict[str, Any]:

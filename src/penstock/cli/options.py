@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -78,9 +78,9 @@ def checkpoint_option(function: F) -> F:
     return option(function)
 
 
-def expect_workers(loaded: Literal["arrow", "kernels", "pandas"] = "pandas") -> None:
-    """Let what workers need be loaded while the command reads its recipe; on a cluster they are somewhere else."""
+def expect_workers(*modules: str) -> None:
+    """Preload modules for workers while the command reads its recipe, by default all; do nothing on a cluster."""
     if "RAY_ADDRESS" not in os.environ:
-        from penstock.backends.local.fork_server import Loaded, fork_server
+        from penstock.backends.local.fork_server import fork_server
 
-        fork_server(Loaded[loaded.upper()])
+        fork_server(modules or None)

@@ -31,9 +31,9 @@ from penstock.backends.local.messages import (
     TornDown,
     ToWorker,
 )
-from penstock.backends.local.own_stages import may_stay, needed_by
 from penstock.backends.local.process import WorkerOrders, worker_main
 from penstock.backends.local.spares import Spare, Spares
+from penstock.backends.local.stage_declarations import is_reusable, modules_to_preload
 from penstock.backends.local.stored_tasks import StoredTasks
 from penstock.backends.local.task_files import write_spilled
 from penstock.backends.local.worker_process import LocalWorkerHandle, resident_bytes
@@ -89,8 +89,8 @@ class LocalBackend:
         self._max_attempts = max_attempts
         self._failure_folder = failure_folder
         self._ledger = ledger
-        self._may_stay = [may_stay(pool) for pool in plan.pools]
-        self._context = fork_server(needed_by(plan.pools))
+        self._is_reusable = [is_reusable(pool) for pool in plan.pools]
+        self._context = fork_server(modules_to_preload(plan.pools))
         self._chains = [pickled_chain(plan.pipeline, pool.steps) for pool in plan.pools]
         self.folders = RunFolders.make(spill_dir)
         self._workers: dict[str, LocalWorkerHandle] = {}
@@ -119,7 +119,7 @@ class LocalBackend:
             case StopWorker(worker_id):
                 if (worker := self._workers.get(worker_id)) is not None:  # one in setup reads it afterwards
                     worker.ending = True
-                    self._send(worker, Stop(stay=self._may_stay[worker.pool]))
+                    self._send(worker, Stop(stay=self._is_reusable[worker.pool]))
             case KillWorker(worker_id, reason, wants_position):
                 if (worker := self._workers.get(worker_id)) is not None:
                     # Without a position to report, its batches have other workers: its results are ignored.
@@ -218,9 +218,9 @@ class LocalBackend:
             spill_folder=self.folders.spill,
             crumb=crumb,
             failure_folder=self._failure_folder,
-            with_pandas=not self._may_stay[action.pool],
+            with_pandas=not self._is_reusable[action.pool],
         )
-        spare = self._spare_for(action.pool, chain.threads) if self._may_stay[action.pool] else None
+        spare = self._spare_for(action.pool, chain.threads) if self._is_reusable[action.pool] else None
         if spare is not None:
             process, line, served = spare.process, spare.line, spare.served
         else:
@@ -262,7 +262,7 @@ class LocalBackend:
         deadline = self.now() + _TEARDOWN_WAIT_S
         while (spare := self._spares.take(pool, threads)) is None:
             workers = (worker for worker in self._workers.values() if worker.ending and not worker.hung_up)
-            leaving = {worker.line.fileno(): worker for worker in workers if self._may_stay[worker.pool]}
+            leaving = {worker.line.fileno(): worker for worker in workers if self._is_reusable[worker.pool]}
             ready = wait_for(list(leaving), max(0.0, deadline - self.now())) if leaving else []
             if not ready:
                 return None

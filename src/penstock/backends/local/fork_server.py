@@ -7,15 +7,16 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from enum import IntEnum
 from multiprocessing import forkserver, get_context, resource_tracker
 from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import penstock
 from penstock.errors import ClusterError
 from penstock.storage.filesystem import require_working_folder
 
@@ -27,30 +28,26 @@ _ANSWER_TIMEOUT_S = 300.0
 FOR_THE_DRIVER = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class Loaded(IntEnum):
-    """What workers begin with; each is something more than the one before it."""
-
-    ARROW = 1
-    KERNELS = 2
-    PANDAS = 3
+_BASE = "penstock.backends.local.preloaded"
+_PANDAS = "penstock.backends.local.preloaded_pandas"
 
 
-_MODULES = {
-    Loaded.ARROW: "penstock.backends.local.preloaded",
-    Loaded.KERNELS: "penstock.backends.local.preloaded_kernels",
-    Loaded.PANDAS: "penstock.backends.local.preloaded_for_others",
-}
-
-
-def fork_server(loaded: Loaded) -> ForkServerContext:
+def fork_server(modules: Sequence[str] | None = None) -> ForkServerContext:
     """Start the server if it is not running, and return the context to start processes with.
 
-    The first call in this process decides which modules the server loads. It loads them in the background.
+    The first call in this process decides which modules the server loads, in the background. None: everything that
+    stages of Penstock or of a user may need.
     """
     context = get_context("forkserver")
-    context.set_forkserver_preload([_MODULES[what] for what in Loaded if what <= loaded])
+    context.set_forkserver_preload([_BASE, *(modules if modules is not None else [*_package_preloads(), _PANDAS])])
     _ensure_running()
     return context
+
+
+def _package_preloads() -> list[str]:
+    """Return the ``preload`` modules of all packages of Penstock that have one."""
+    root = Path(penstock.__file__).parent
+    return sorted(f"penstock.{path.parent.name}.preload" for path in root.glob("*/preload.py"))
 
 
 def _ensure_running() -> None:
