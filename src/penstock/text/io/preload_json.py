@@ -12,6 +12,7 @@ with preloading():
     from penstock.kernels.native import is_compiled, prepare_to_load
     from penstock.text.io.json_blocks import decode_block
     from penstock.text.io.json_fields import Lines
+    from penstock.text.io.jsonl import JsonlReaderStage  # noqa: F401 - for the workers
 
     prepare_to_load()
     if is_compiled(json_strings.find_fields) and is_compiled(json_strings.copy_texts):
