@@ -80,7 +80,7 @@ class Venue(Protocol):
         ...
 
     def backend(
-        self, plan: Plan, books: RunRecord, *, max_attempts: int, spill_dir: str | None, ledger: KeptLedger | None
+        self, plan: Plan, record: RunRecord, *, max_attempts: int, spill_dir: str | None, ledger: KeptLedger | None
     ) -> RunBackend:
         """Return a backend that runs the plan."""
         ...

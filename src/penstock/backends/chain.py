@@ -42,12 +42,12 @@ def set_up_chain(
     folder: Path,
     node: NodeInfo,
     gpus: str | None,
-    crumb: PositionFile,
+    position_file: PositionFile,
     keep_failure: Callable[[ProcessingStage[Any, Any], Task[Any]], str],
 ) -> ChainRunner:
     """Load the stages, prepare the machine unless another worker of the pool has, and set the stages up.
 
-    ``folder`` is the folder of the run on this machine; ``crumb`` is where the worker records its position.
+    ``folder`` is the folder of the run on this machine; ``position_file`` is where the worker records its position.
     """
     sys.path[:] = list(dict.fromkeys([*orders.sys_path, *sys.path]))
     for module in orders.preludes:
@@ -58,7 +58,7 @@ def set_up_chain(
     worker = ChainRunner(
         steps,
         max_attempts=orders.max_attempts,
-        on_step=crumb.leave,
+        on_step=position_file.begin_step,
         keep_failure=keep_failure,
         observer=Collector(orders.ledger) if orders.ledger is not None else None,
     )

@@ -49,9 +49,9 @@ class Reporter(Protocol):
 class Reception:
     """Process the reports of the workers of one run."""
 
-    def __init__(self, plan: Plan, books: RunRecord, holdings: Holdings) -> None:
+    def __init__(self, plan: Plan, record: RunRecord, holdings: Holdings) -> None:
         self._plan = plan
-        self._books = books
+        self._record = record
         self._holdings = holdings
         # Output rows so far, by worker and unfinished batch.
         self._rows_given: Counter[tuple[str, int]] = Counter()
@@ -65,14 +65,14 @@ class Reception:
                 rows_given = self._rows_given.pop((worker.id, batch), 0)
                 if order.again or order.probe:  # outputs that are made again were counted the first time
                     return [*given, BatchDone(worker.id, batch, seconds, resident)]
-                self._books.conservation.batch_done(
+                self._record.conservation.batch_done(
                     worker.pool, counters, rejections, rows_given if not order.already else None
                 )
-                self._books.count(worker.pool, counters)
-                if (trouble := self._books.systematic.note(worker.pool, counters, rejections)) is not None:
-                    self._books.write_down(rejections)
+                self._record.count(worker.pool, counters)
+                if (trouble := self._record.systematic.note(worker.pool, counters, rejections)) is not None:
+                    self._record.write_down(rejections)
                     return [*given, BatchFailed(worker.id, batch, trouble, stops_run=True)]
-                self._books.done([self._holdings.stored(key) for key in order.items], rejections)
+                self._record.done([self._holdings.stored(key) for key in order.items], rejections)
                 return [*given, BatchDone(worker.id, batch, seconds, resident)]
             case Gives(batch, outputs):
                 return self._give(worker, batch, outputs)
@@ -80,7 +80,7 @@ class Reception:
                 return [CreditWanted(worker.id, batch, size)]
             case Failed(batch, reason, counters, stops_run):
                 if stops_run:  # otherwise the batch is retried or given up
-                    self._books.count(worker.pool, counters)
+                    self._record.count(worker.pool, counters)
                 del worker.orders[batch]
                 self._rows_given.pop((worker.id, batch), None)
                 return [BatchFailed(worker.id, batch, reason, stops_run)]
@@ -89,27 +89,27 @@ class Reception:
         """Record a batch that is given up; single rows are recorded by the worker that runs the other rows."""
         if letter.rows is None:
             inputs = [self._holdings.stored(key) for key in letter.items]
-            self._books.give_up(letter.pool, inputs, letter.error)
+            self._record.give_up(letter.pool, inputs, letter.error)
 
     def _give(self, worker: Reporter, batch: int, outputs: Sequence[StoredTask]) -> list[Event]:
         """Record the stored outputs of a worker; discard sources that a checkpoint records as done."""
-        is_source = worker.pool == 0 and not self._books.given_sources
+        is_source = worker.pool == 0 and not self._record.given_sources
         last = worker.pool + 1 == len(self._plan.pools)
         made_from = worker.orders[batch].items
         entered: list[StoredTask] = []
         entries: list[Output] = []
         self._rows_given[worker.id, batch] += sum(stored.rows for stored in outputs)
         for stored in outputs:
-            if is_source and self._books.settlement.is_done(stored.id):
+            if is_source and self._record.settlement.is_done(stored.id):
                 stored.remove()
                 continue
             if last:
-                self._books.result(stored)
+                self._record.result(stored)
                 entered.append(stored)
             elif not self._holdings.add(item_key(worker.pool + 1, stored.id), stored, made_from):
                 entered.append(stored)
             entries.append(Output(stored.id, stored.order, stored.size, stored.rows))
-        self._books.emitted(entered, last=last)
+        self._record.emitted(entered, last=last)
         if not last:
-            self._books.conservation.entered(worker.pool + 1, sum(stored.rows for stored in entered))
+            self._record.conservation.entered(worker.pool + 1, sum(stored.rows for stored in entered))
         return [Emitted(worker.id, batch, tuple(entries))] if entries else []

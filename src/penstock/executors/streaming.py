@@ -154,7 +154,7 @@ class StreamingExecutor:
                 with stop.held():
                     opened.tidy()
         except (KeyboardInterrupt, Terminated):
-            say_on_stderr(how_to_resume(pipeline, run.books.settlement.sources_done, checkpoint_path))
+            say_on_stderr(how_to_resume(pipeline, run.record.settlement.sources_done, checkpoint_path))
             if opened.output is not None and not pipeline.keeps_progress:
                 say_on_stderr(f"Written so far: {opened.output}")
             raise
@@ -176,17 +176,17 @@ class StreamingExecutor:
         self._judge(run)
         if self._terms.profile:
             run.keep_speeds()
-        return run.books.settlement.results()
+        return run.record.settlement.results()
 
     def _judge(self, run: StreamingRun) -> None:
         """Raise if the run failed, or if more rows failed than allowed."""
         if run.scheduler.fatal is not None:
             raise StageError(run.scheduler.fatal)
-        failed, first = run.books.failed, run.books.first_failure
+        failed, first = run.record.failed, run.record.first_failure
         if not failed or first is None or (self._config["ignore_failures"] and not self._too_many(run)):
             return
         rest = "the run was stopped" if run.scheduler.stopping else "all others were"
-        before = len(run.books.settlement.failed_before)
+        before = len(run.record.settlement.failed_before)
         lines = [
             f"{failed} {'row' if failed == 1 else 'rows'} could not be processed; {rest}.",
             f"{before} of them failed in the run that this one resumes; without its checkpoint they are tried again."
@@ -206,8 +206,8 @@ class StreamingExecutor:
         most = self._terms.max_failed
         if most is None:
             return False
-        rows = max((c.items_in for counters in run.books.counters for c in counters), default=0)
-        return run.books.failed > (most * rows if 0 < most < 1 else most)
+        rows = max((c.items_in for counters in run.record.counters for c in counters), default=0)
+        return run.record.failed > (most * rows if 0 < most < 1 else most)
 
     def _venue(self) -> Venue:
         """Return where the run takes place: this machine or a Ray cluster."""

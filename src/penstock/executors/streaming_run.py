@@ -62,7 +62,7 @@ class StreamingRun:
     def __init__(self, opened: OpenRun, venue: Venue, terms: Terms) -> None:
         self.opened = opened
         failure_folder = Path(_local_folder(opened, opened.plan.pipeline)) / "failures"
-        self.books = RunRecord(
+        self.record = RunRecord(
             opened.plan, opened.folder, opened.journal, failure_folder, ignores_failures=terms.ignore_failures
         )
         settings = Settings(
@@ -105,10 +105,10 @@ class StreamingRun:
 
     def run(self, roots: list[Task[Any]], stop: StopSignals, *, given: bool) -> None:
         """Run all tasks, and release all resources; raise the exception of ``stop`` if the run was stopped."""
-        self.books.given_sources = given
+        self.record.given_sources = given
         backend = self._venue.backend(
             self.opened.plan,
-            self.books,
+            self.record,
             max_attempts=self._terms.max_attempts,
             spill_dir=self._terms.spill_dir,
             ledger=self.opened.ledger,
@@ -133,7 +133,7 @@ class StreamingRun:
     def check_counts(self) -> None:
         """Raise if rows were lost or duplicated; the counts of a stopped run are not checked."""
         if self.scheduler.fatal is None and not self.scheduler.stopping:
-            self.books.conservation.check(self.books.counters, self.books.settlement.in_flight.unfinished)
+            self.record.conservation.check(self.record.counters, self.record.settlement.in_flight.unfinished)
 
     def keep_speeds(self) -> None:
         """Store the speed of each pool for the next run."""
@@ -156,19 +156,19 @@ class StreamingRun:
         scheduler, folder = self.scheduler, self.opened.folder
         return RunSummary(
             pipeline=self.opened.plan.pipeline,
-            counters=[counters for pool in self.books.counters for counters in pool],
+            counters=[counters for pool in self.record.counters for counters in pool],
             seconds=self._seconds,
             output=self.opened.output,
             run_folder=folder.path,
             has_ledger=self.opened.ledger is not None,
             dead_letters=folder.dead_letters if folder.num_dead_letters else None,
             num_dead_letters=folder.num_dead_letters,
-            resumed=self.books.settlement.resumed,
+            resumed=self.record.settlement.resumed,
             pools=pool_records(scheduler, self.opened.plan),
             plans=[asdict(record) for record in scheduler.plans],
             peak_bytes=scheduler.credits.peak,
             budget_bytes=scheduler.credits.budget,
-            failed=self.books.failed or None,
+            failed=self.record.failed or None,
             stopped=scheduler.fatal,
         )
 
@@ -176,12 +176,12 @@ class StreamingRun:
         """Store the initial tasks, except those that a checkpoint records as done."""
         outputs = []
         for task in roots:
-            if given and self.books.settlement.is_done(task.task_id):
+            if given and self.record.settlement.is_done(task.task_id):
                 continue
             stored = backend.put(item_key(0, task.task_id), task)
             if given:
-                self.books.emitted([stored], last=False)
-            self.books.conservation.entered(0, stored.rows)
+                self.record.emitted([stored], last=False)
+            self.record.conservation.entered(0, stored.rows)
             outputs.append(Output(task.task_id, task._order, 0, rows_of(task)))
         return outputs
 
@@ -189,11 +189,11 @@ class StreamingRun:
         """Update the progress display, and stop the run if more rows failed than allowed."""
         most = self._terms.max_failed
         # The scheduler counts rows that killed a worker before they are recorded.
-        failed = max(self.books.failed, self.scheduler.dead)
+        failed = max(self.record.failed, self.scheduler.dead)
         if most is not None and most >= 1 and failed > most and not self._gave_up:
             self._gave_up = True
             backend.ask_to_stop()
-        view = snapshot(self.scheduler, self.opened.plan, now - self._started, now, self.books.failed)
+        view = snapshot(self.scheduler, self.opened.plan, now - self._started, now, self.record.failed)
         self._view.update(view)
         self._explain_silence(now)
         self._clean_up_after_workers()

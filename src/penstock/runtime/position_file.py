@@ -26,7 +26,7 @@ class PositionFile:
         with path.open("r+b") as stream:
             self._map = mmap.mmap(stream.fileno(), _SIZE)
 
-    def leave(self, step: int, rows: int) -> None:
+    def begin_step(self, step: int, rows: int) -> None:
         """Record the step of the chain that begins, and its number of rows."""
         _STEP.pack_into(self._map, 0, step, rows)
 
@@ -42,7 +42,7 @@ def make_position_file(path: Path) -> None:
 
 def position_path(folder: Path, worker: str) -> Path:
     """Return the path of the position file of a worker."""
-    return folder / f"crumb-{worker}"
+    return folder / f"position_file-{worker}"
 
 
 def take_position(path: Path) -> tuple[int | None, int]:

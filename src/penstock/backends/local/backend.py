@@ -76,7 +76,7 @@ class LocalBackend:
         self,
         plan: Plan,
         cluster: Cluster,
-        books: RunRecord,
+        record: RunRecord,
         *,
         max_attempts: int,
         failure_folder: Path,
@@ -85,7 +85,7 @@ class LocalBackend:
     ) -> None:
         self._plan = plan
         self._cluster = cluster
-        self._books = books
+        self._record = record
         self._max_attempts = max_attempts
         self._failure_folder = failure_folder
         self._ledger = ledger
@@ -96,7 +96,7 @@ class LocalBackend:
         self._workers: dict[str, LocalWorkerHandle] = {}
         self._spares = Spares()
         self._stored = StoredTasks()
-        self._reception = Reception(plan, books, self._stored)
+        self._reception = Reception(plan, record, self._stored)
         self._selector = selectors.DefaultSelector()
         self._next_look = 0.0
         # Events that were received while waiting for something else.
@@ -209,14 +209,14 @@ class LocalBackend:
             sys_path=tuple(sys.path),
             preludes=preludes(),
         )
-        crumb = self._make_position_file(action.worker)
+        position_file = self._make_position_file(action.worker)
         orders = WorkerOrders(
             chain,
             steps=self._chains[action.pool],
             environment={"CUDA_VISIBLE_DEVICES": ",".join(str(index) for index in action.placement.gpus)},
             memory_folder=self.folders.memory,
             spill_folder=self.folders.spill,
-            crumb=crumb,
+            position_file=position_file,
             failure_folder=self._failure_folder,
             with_pandas=not self._is_reusable[action.pool],
         )
@@ -231,7 +231,9 @@ class LocalBackend:
             line, served = MessageChannel(ours), frozenset()
             line.never_wait()
         served |= {action.pool}
-        worker = LocalWorkerHandle(action.worker, action.pool, process, line, chain.threads, crumb, served=served)
+        worker = LocalWorkerHandle(
+            action.worker, action.pool, process, line, chain.threads, position_file, served=served
+        )
         self._workers[worker.id] = worker
         self._selector.register(worker.line, selectors.EVENT_READ, lambda mask: self._reached(worker, mask))
         self._selector.register(process.sentinel, selectors.EVENT_READ, lambda _mask: self._ended(worker))
@@ -243,7 +245,7 @@ class LocalBackend:
             process = psutil.Process(worker.process.pid)
         except psutil.Error:
             return None
-        return batch_of(worker.crumb, process)
+        return batch_of(worker.position_file, process)
 
     def _make_position_file(self, worker: str) -> Path:
         """Create the position file of a worker; on disk if shared memory is full."""
@@ -326,7 +328,7 @@ class LocalBackend:
         del self._workers[worker.id]
         self._selector.unregister(worker.line)
         self._selector.unregister(worker.process.sentinel)
-        take_position(worker.crumb)
+        take_position(worker.position_file)
         self._spares.add(Spare(worker.process, worker.line, worker.threads, worker.served, self.now()))
         return [WorkerGone(worker.id)]
 
@@ -345,7 +347,7 @@ class LocalBackend:
         del self._workers[worker.id]
         self._selector.unregister(worker.process.sentinel)
         worker.line.close()
-        step, rows = take_position(worker.crumb)
+        step, rows = take_position(worker.position_file)
         if worker.ending:
             return [*events, WorkerGone(worker.id)]
         reason, from_outside = worker.how_it_ended()

@@ -62,7 +62,7 @@ class WorkerOrders:
     memory_folder: Path
     spill_folder: Path
     # The file for its position, in case the process dies. The driver creates it, because shared memory may be full.
-    crumb: Path
+    position_file: Path
     failure_folder: Path
     # Whether a stage may pass pandas data to Arrow.
     with_pandas: bool
@@ -94,7 +94,7 @@ class _Process:
         self._failures = 0
         self._stored = 0
         self._resident = ResidentMemory()
-        self._crumb = PositionFile(orders.crumb)
+        self._position_file = PositionFile(orders.position_file)
 
     def live(self) -> WorkerOrders | None:
         """Process batches until told to stop; return the orders for another pool, if there are any."""
@@ -108,9 +108,9 @@ class _Process:
         self._send(Ready())
         while not isinstance(message := self._next(), Stop):
             if isinstance(message, RunOrder):
-                self._crumb.work_on(message.batch)
+                self._position_file.work_on(message.batch)
                 self._run(worker, message)
-                self._crumb.work_on(None)
+                self._position_file.work_on(None)
         worker.stop()
         if not message.stay:
             return None
@@ -130,7 +130,7 @@ class _Process:
         gpus = orders.environment.get("CUDA_VISIBLE_DEVICES")
         node = NodeInfo("this machine")
         return set_up_chain(
-            orders.chain, orders.steps, orders.memory_folder, node, gpus, self._crumb, self._keep_failure
+            orders.chain, orders.steps, orders.memory_folder, node, gpus, self._position_file, self._keep_failure
         )
 
     def _run(self, worker: ChainRunner, order: RunOrder) -> None:

@@ -50,15 +50,15 @@ class LocalVenue:
         return max(2**26, int(min(_SHARE_OF_FREE_MEMORY * free, max(_MIN_BUDGET_BYTES, 0.8 * shared_memory_free()))))
 
     def backend(
-        self, plan: Plan, books: RunRecord, *, max_attempts: int, spill_dir: str | None, ledger: KeptLedger | None
+        self, plan: Plan, record: RunRecord, *, max_attempts: int, spill_dir: str | None, ledger: KeptLedger | None
     ) -> LocalBackend:
         """Return a backend that runs the plan."""
         return LocalBackend(
             plan,
             self.cluster,
-            books,
+            record,
             max_attempts=max_attempts,
-            failure_folder=books.failure_folder,
+            failure_folder=record.failure_folder,
             spill_dir=spill_dir,
             ledger=ledger,
         )

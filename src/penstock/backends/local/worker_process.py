@@ -26,7 +26,7 @@ class LocalWorkerHandle:
     line: MessageChannel
     threads: int
     # The file where it records its position.
-    crumb: Path
+    position_file: Path
     orders: dict[int, RunBatch] = field(default_factory=dict)
     ending: bool = False
     # Whether it was killed after its batches were given to other workers: its later messages are ignored.

@@ -94,7 +94,7 @@ class WorkerActor:
             self._waits_for_credit = False
             self._credit += grant[0]
             self._spills_next = grant[1]
-        self._crumb.work_on(self._batch)
+        self._position_file.work_on(self._batch)
         reports: list[Report] = []
         while not self._waits_for_credit and not self._is_answer_full() and len(reports) < _MAX_REPORTS_PER_ANSWER:
             report = self._next_report()
@@ -102,7 +102,7 @@ class WorkerActor:
                 break
             reports.append(report)
             self._waits_for_credit = isinstance(report, Wants)
-        self._crumb.work_on(None)  # no work happens until the next call
+        self._position_file.work_on(None)  # no work happens until the next call
         payload, size, self._payload, self._payload_bytes = self._payload, self._payload_bytes, [], 0
         failures, self._failures, self._inline_bytes = self._failures, [], 0
         more = not self._waits_for_credit and (self._current is not None or bool(self._inbox))
@@ -121,9 +121,9 @@ class WorkerActor:
         folder = Path(orders.node_folder)
         folder.mkdir(parents=True, exist_ok=True)
         gpus = os.environ.get("CUDA_VISIBLE_DEVICES")
-        self._crumb = PositionFile(position_path(folder, orders.chain.worker))
+        self._position_file = PositionFile(position_path(folder, orders.chain.worker))
         node = NodeInfo(orders.node_id)
-        return set_up_chain(orders.chain, chain, folder, node, gpus, self._crumb, self._keep_failure)
+        return set_up_chain(orders.chain, chain, folder, node, gpus, self._position_file, self._keep_failure)
 
     def _next_report(self) -> Report | None:
         """Process batches until there is a report; return None if there is nothing to do."""
@@ -133,7 +133,7 @@ class WorkerActor:
                     return None
                 order, payloads = self._inbox.popleft()
                 self._current, self._batch = self._run(order, payloads), order.batch
-                self._crumb.work_on(self._batch)
+                self._position_file.work_on(self._batch)
             report = next(self._current, None)
             if report is not None:
                 return report

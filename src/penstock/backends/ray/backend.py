@@ -73,7 +73,7 @@ class RayBackend:
         plan: Plan,
         nodes: RayNodes,
         capacity: ClusterCapacity,
-        books: RunRecord,
+        record: RunRecord,
         *,
         max_attempts: int,
         failure_folder: Path,
@@ -87,7 +87,7 @@ class RayBackend:
         self._answers = AnswerQueue()
         space = StoreSpace()
         self._records = Records(space)
-        self._reception = Reception(plan, books, self._records)
+        self._reception = Reception(plan, record, self._records)
         self._calls = Calls(
             self._answers,
             self._records,

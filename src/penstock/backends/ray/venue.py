@@ -109,7 +109,7 @@ class RayVenue:
         return min(asked or space, space)
 
     def backend(
-        self, plan: Plan, books: RunRecord, *, max_attempts: int, spill_dir: str | None, ledger: KeptLedger | None
+        self, plan: Plan, record: RunRecord, *, max_attempts: int, spill_dir: str | None, ledger: KeptLedger | None
     ) -> RunBackend:
         """Return a backend that runs the plan; ``spill_dir`` is ignored, because Ray has its own setting."""
         from penstock.backends.ray.backend import RayBackend
@@ -118,9 +118,9 @@ class RayVenue:
             plan,
             self.nodes,
             self._capacity,
-            books,
+            record,
             max_attempts=max_attempts,
-            failure_folder=books.failure_folder.absolute(),
+            failure_folder=record.failure_folder.absolute(),
             ledger=ledger,
         )
 
