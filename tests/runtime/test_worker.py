@@ -1,6 +1,6 @@
 """A worker runs tasks through its stages, counts what each stage does, and names the stage that fails."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -8,9 +8,11 @@ import pytest
 from penstock import DocumentBatch, FileGroupTask, ProcessingStage, Task
 from penstock.core.lineage import root_tasks
 from penstock.core.stage import Spec
+from penstock.core.verdicts import Verdicts
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
 from penstock.errors import MissingColumnError, StageError
 from penstock.plan.fuse import fuse
+from penstock.runtime.observer import NullObserver, StepObserver
 from penstock.runtime.worker import ChainRunner
 from penstock.testing import make_batch, run_stage
 from penstock.text import RepeatedLinesFilter, ScoreFilter, WordCountFilter
@@ -245,3 +247,40 @@ def test_a_stage_may_refuse_a_task() -> None:
 
     with pytest.raises(StageError, match="validate_input refused task"):
         run(ChainRunner([Picky("p", [])]), make_batch(["x"]))
+
+
+class Recorder(NullObserver):
+    """Log the calls of a worker to its observer."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def begin(self, number: int, tasks: Sequence[Task[Any]]) -> StepObserver:
+        self.calls.append(f"begin {number}: {len(tasks)} tasks")
+        return self
+
+    def gave(self, outputs: Sequence[Task[Any]], verdicts: Sequence[Verdicts]) -> None:
+        self.calls.append(f"gave {sum(output.num_items for output in outputs)} items, {len(verdicts)} verdicts")
+
+    def end(self, stage: ProcessingStage[Any, Any]) -> None:
+        self.calls.append(f"end {stage.name}")
+
+    def failed(self, number: int, task: Task[Any], position: int) -> None:
+        self.calls.append(f"failed {number}: row {position}")
+
+    def write(self) -> None:
+        self.calls.append(f"write: {self.writes}")
+
+
+def test_observer_is_told_inputs_outputs_and_failures_of_each_step() -> None:
+    def fail_on_bad(task: Task[Any]) -> Task[Any]:
+        if "bad" in task.data.column("text").to_pylist():
+            raise ValueError("bad text")
+        return task
+
+    observer = Recorder()
+    worker = ChainRunner([Returns(fail_on_bad).with_(name="check")], max_attempts=1, observer=observer)
+    run(worker, make_batch(["good", "bad"]))
+    assert observer.calls == [
+        "begin 0: 1 tasks", "failed 0: row 1", "gave 1 items, 0 verdicts", "end check", "write: True",
+    ]  # fmt: skip
