@@ -80,7 +80,7 @@ class Place:
         results = len(self.run(stages, **settings))
         assert self.summary is not None
         pools = self.summary.pools
-        if pools is None:  # in one process there is no queue to count at
+        if pools is None:  # a single process has no queues between pools
             return Outcome(results, None, len(self.letters()), None)
         peak = self.summary.peak_bytes
         return Outcome(results, [(pool["items_in"], pool["items_out"]) for pool in pools], len(self.letters()), peak)

@@ -176,7 +176,7 @@ class Diary(Docs):
 
     def lives(self) -> dict[str, list[str]]:
         entries = [line.split() for line in self.path.read_text().splitlines()]
-        return {pid: [what for what, who in entries if who == pid] for _, pid in entries}
+        return {pid: [what for what, owner in entries if owner == pid] for _, pid in entries}
 
 
 def test_node_is_prepared_once_and_every_worker_is_set_up_and_torn_down(place: Place) -> None:

@@ -53,7 +53,7 @@ def test_pipeline_inside_the_client_runs_on_it_and_leaves_nothing(tmp_path: Path
         squatter.listen()
         taken = squatter.getsockname()[1]
         with client(tmp_path, ray_port=taken, enable_object_spilling=True, metrics_dir=str(tmp_path)) as running:
-            assert running.ray_port > taken  # whoever was there first keeps it
+            assert running.ray_port > taken  # the first client keeps its port
             assert os.environ["RAY_ADDRESS"] == running.address
             with RayClient() as attached:
                 assert attached.address == running.address
@@ -97,7 +97,7 @@ def test_running_prometheus_is_asked_to_reload(tmp_path: Path) -> None:
         server.shutdown()
     assert asked == ["/-/reload"]
     assert scraped(tmp_path)[1]["file_sd_configs"] == [{"files": ["/tmp/ray/prom_metrics_service_discovery.json"]}]
-    withdraw(tmp_path, "/tmp/ray")  # nobody listens any more, and nothing is wrong with that
+    withdraw(tmp_path, "/tmp/ray")  # no server listens any more, which is not an error
     assert scraped(tmp_path)[1]["file_sd_configs"] == [{"files": []}]
 
 

@@ -103,14 +103,14 @@ def test_object_store_is_not_filled_to_the_point_of_spilling(joined: Machines, t
     running = Running(stages, tmp_path)
     running.wait_for(lambda: count(tmp_path, "made-*") >= 2)
     threading.Event().wait(1.0)  # that something does not happen can only be seen by waiting
-    made_for_nobody = count(tmp_path, "made-*")
+    made_while_held = count(tmp_path, "made-*")
     (tmp_path / "up").touch()
     running.wait_for(lambda: count(tmp_path, "held-*") >= 1)
     threading.Event().wait(1.0)
     made = count(tmp_path, "made-*")
     (tmp_path / "go").touch()
     assert rows(running.results()) == [{"number": i, "rows": many} for i in range(12)]
-    assert made_for_nobody <= made <= 4
+    assert made_while_held <= made <= 4
     assert joined.spilled_bytes() == 0
 
 

@@ -269,7 +269,7 @@ def test_output_files_of_unknown_origin_stop_the_run_and_are_named(tmp_path: Pat
     make_input(tmp_path)
     pipeline = stages(tmp_path, "out")
     run(pipeline, tmp_path / "state")
-    (tmp_path / "out/0123456789ab.jsonl").write_text("of nobody knows whom\n")
+    (tmp_path / "out/0123456789ab.jsonl").write_text("of unknown origin\n")
     append(tmp_path)
     before = files_in(tmp_path)
     with pytest.raises(CheckpointError) as caught:
