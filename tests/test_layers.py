@@ -1,6 +1,7 @@
-"""The rooms of the house: who may import whom, so that a newcomer can read one layer without the ones below it."""
+"""Check the import layers, so that each layer can be read without the layers after it."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,28 +11,36 @@ import penstock
 
 ROOT = Path(penstock.__file__).parent
 
-# A layer imports itself and what comes before it. Then there are no circles, and each can be understood in order.
+# A layer imports only itself and earlier layers, so that there are no import cycles.
 LAYERS = (
-    "errors", "extras", "lazy", "core", "plan", "schedule", "storage", "kernels", "ledger", "monitor", "runtime", "backends",
-    "executors", "text", "dedup", "models", "image", "video", "testing", "compat", "recipe", "preview", "reference", "cli", "__main__",
+    "errors", "extras", "lazy", "preload", "core", "plan", "schedule", "storage", "kernels", "ledger", "monitor", "runtime",
+    "backends", "executors", "text", "dedup", "models", "image", "video", "testing", "compat", "recipe", "preview", "reference",
+    "cli", "__main__",
 )  # fmt: skip
 
-# Stages are written with what every user has: they must not know who runs them.
+# Stages use only what every user has: they must not depend on executors or backends.
 STAGES = {"text", "dedup", "models", "image", "video"}
-STAGES_MAY_USE = {"errors", "extras", "lazy", "core", "kernels", "storage"}
-# A workflow reads and writes by itself.
+STAGES_MAY_USE = {"errors", "extras", "lazy", "preload", "core", "kernels", "storage"}
+# Workflows contain readers and writers.
 MAY_ALSO_USE = {"dedup": {"text"}}
 
-# What decides is pure: the same arguments, the same decision, so that a run can be replayed and a cluster simulated.
+# These layers are pure: the same arguments give the same result, so that a run can be replayed and a cluster simulated.
 PURE = {"core", "plan", "schedule"}
 IMPURE_MODULES = {
     "asyncio", "multiprocessing", "os", "random", "secrets", "socket", "subprocess", "threading", "time", "uuid",
 }  # fmt: skip
 
-# Names that say nothing about what is inside, and so collect everything.
+# Names of later layers in strings that lead to no import there: (file, name).
+ALLOWED_STRINGS = {
+    # Only looked up in sys.modules: a worker imports it if the user's program has.
+    ("backends/chain_pickle.py", "penstock.compat.nemo_curator"),
+}
+_MODULE_NAME = re.compile(r"penstock\.(\w+)(\.\w*)*")
+
+# Module names that do not describe their content.
 EMPTY_NAMES = {"utils", "helpers", "common", "base", "misc", "internal"}
 
-# `penstock/__init__.py` is the front door: it names things from every room.
+# `penstock/__init__.py` exports names from every layer.
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 
 
@@ -50,8 +59,19 @@ def imports(path: Path) -> Iterator[tuple[int, str]]:
             yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
 
 
+def modules_in_strings(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield line and text of every string that is the name of a module of Penstock, or the start of one."""
+    where = path.relative_to(ROOT).as_posix()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+            continue
+        match = _MODULE_NAME.fullmatch(node.value)
+        if match is not None and match[1] in LAYERS and (where, node.value) not in ALLOWED_STRINGS:
+            yield node.lineno, node.value
+
+
 def layers_used(path: Path) -> Iterator[tuple[int, str]]:
-    for line, name in imports(path):
+    for line, name in (*imports(path), *modules_in_strings(path)):
         parts = name.split(".")
         if parts[0] == "penstock" and len(parts) > 1:
             yield line, parts[1]
@@ -62,7 +82,7 @@ def violations(path: Path) -> Iterator[str]:
     where = path.relative_to(ROOT)
     for line, used in layers_used(path):
         if used not in LAYERS:
-            # A name from the front door: allowed to those who write as a user does, below every layer it may lead to.
+            # A name exported by `penstock` itself: only the last layers may use it, because it may lead to any layer.
             if LAYERS.index(own) < LAYERS.index("testing"):
                 yield f"{where}:{line} imports penstock.{used}; import from the module where it lives"
         elif LAYERS.index(used) > LAYERS.index(own):
@@ -89,17 +109,17 @@ def named(path: Path) -> str:
 
 @pytest.mark.parametrize("path", MODULES, ids=named)
 def test_a_module_lives_in_a_layer_and_imports_only_earlier_ones(path: Path) -> None:
-    assert layer_of(path) in LAYERS, "a new room belongs in the list above, and in docs"
+    assert layer_of(path) in LAYERS, "a new layer belongs in the list above, and in CONTRIBUTING.md"
     assert list(violations(path)) == []
 
 
 @pytest.mark.parametrize("path", [path for path in MODULES if layer_of(path) in PURE], ids=named)
-def test_what_decides_is_pure(path: Path) -> None:
+def test_pure_layers_use_no_clock_threads_randomness_or_environment(path: Path) -> None:
     assert list(impurities(path)) == []
 
 
 @pytest.mark.parametrize("path", MODULES, ids=named)
-def test_a_module_is_named_after_what_it_knows(path: Path) -> None:
+def test_module_names_describe_their_content(path: Path) -> None:
     assert not EMPTY_NAMES & {part.removesuffix(".py").strip("_") for part in path.relative_to(ROOT).parts}
 
 
@@ -116,9 +136,13 @@ def test_a_module_is_named_after_what_it_knows(path: Path) -> None:
         ("dedup/x.py", "from penstock.text import JsonlReader", 0),
         ("models/x.py", "from penstock.text import JsonlReader", 1),
         ("runtime/x.py", "import time, penstock.plan.plan", 0),
+        ("backends/x.py", "OWN = ('penstock.dedup.', 'penstock.text.io.')", 2),
+        ("backends/x.py", "names = [f'penstock.dedup.{name}' for name in ('exact', 'index')]", 1),
+        ("backends/x.py", "import_module('penstock.dedup.warm_up').run()", 1),
+        ("backends/x.py", "import_module('penstock.runtime.worker')", 0),
     ],
 )
-def test_the_rules_above_catch_what_they_should(
+def test_layer_rules_catch_violations(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, source: str, caught: int
 ) -> None:
     monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)

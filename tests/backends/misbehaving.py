@@ -1,4 +1,4 @@
-"""A stage that fails in every way a stage can."""
+"""A stage that fails in different ways: exception, exit, signal, hang, memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock import DocumentBatch
 
 
 class Picky(Docs):
-    """Does something terrible when it meets a document with a certain word in it, the first so many times."""
+    """Fail in a chosen way on documents that contain a certain word, a limited number of times."""
 
     name = "picky"
 

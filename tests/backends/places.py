@@ -1,4 +1,4 @@
-"""Somewhere to run, real or simulated, and what a run came to: what the conformance suite asks its questions of."""
+"""Places to run a pipeline, real or simulated, and the outcome of a run, for the conformance tests."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def texts(tasks: list[Any]) -> list[list[str]]:
 
 
 class Each(Docs):
-    """Turns a task into whatever a function makes of it; needs more than a core, so that it is a pool of its own."""
+    """Apply a function to each task; needs more than one core, so that it forms its own pool."""
 
     resources = Resources(cpus=1.5)
 
@@ -47,7 +47,7 @@ class Each(Docs):
 
 @dataclass
 class Place:
-    """Somewhere to run, and what a run leaves behind."""
+    """A place to run a pipeline, and the files that a run leaves."""
 
     kind: str
     folder: Path
@@ -74,13 +74,13 @@ class Place:
             self.summary = executor.last_summary
 
     def outcome(self, stages: Stages, laws: list[Law], **settings: Any) -> Outcome:
-        """Run the stages, or their laws where nothing is real, and return what both can tell."""
+        """Run the stages, or simulate them by their laws, and return the outcome that both have in common."""
         if self.kind == "simulated":
             return simulated(stages, laws, **settings)
         results = len(self.run(stages, **settings))
         assert self.summary is not None
         pools = self.summary.pools
-        if pools is None:  # in one process there is no queue to count at
+        if pools is None:  # a single process has no queues between pools
             return Outcome(results, None, len(self.letters()), None)
         peak = self.summary.peak_bytes
         return Outcome(results, [(pool["items_in"], pool["items_out"]) for pool in pools], len(self.letters()), peak)
@@ -91,7 +91,7 @@ class Place:
 
 
 def somewhere(*kinds: str) -> Any:
-    """Return a fixture: a test that takes it is run in a place of each kind."""
+    """Return a fixture that runs a test once in each kind of place."""
     marked = [pytest.param(kind, marks=pytest.mark.ray) if kind == "ray" else kind for kind in kinds]
 
     @pytest.fixture(params=marked)
@@ -105,7 +105,7 @@ def somewhere(*kinds: str) -> Any:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run came to: results, items into and out of every pool, rows set aside, the most bytes in flight."""
+    """The outcome of a run: results, items into and out of every pool, rows set aside, peak bytes in flight."""
 
     results: int
     pools: list[tuple[int, int]] | None
@@ -114,7 +114,7 @@ class Outcome:
 
 
 def simulated(stages: Stages, laws: list[Law], **settings: Any) -> Outcome:
-    """Simulate the pools that these stages become, beginning with one empty task as a run does."""
+    """Simulate the pools of these stages, starting with one empty task as a run does."""
     specs = [pool_spec(pool, settings.get("task_timeout_s"), nodes=1) for pool in fuse(stages, begins_with_source=True)]
     attempts = settings.get("max_retries", 2) + 1
     budget = Settings(parse_bytes(settings.get("memory_budget", "1GB")), max_attempts=attempts)
@@ -128,7 +128,7 @@ def simulated(stages: Stages, laws: list[Law], **settings: Any) -> Outcome:
 
 
 def check_lives(trace: Trace) -> None:
-    """See that every worker is up before it works, does not work after it was told to stop, and is told once."""
+    """Check that workers get batches only when they are ready and not stopped, and that each is stopped once."""
     lives: dict[str, list[type]] = {}
     for _, entry in trace.log:
         if isinstance(entry, StartWorker | WorkerReady | RunBatch | StopWorker | WorkerGone | WorkerLost):

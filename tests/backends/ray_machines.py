@@ -1,4 +1,4 @@
-"""A Ray cluster of several nodes on this machine, and runs on it that can be watched from outside."""
+"""A Ray cluster of several nodes on this machine, and runs on it that a test can observe."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STORE = 120_000_000
 
 
 class Machines:
-    """A cluster whose nodes come and go."""
+    """A cluster whose nodes can be added and removed."""
 
     def __init__(self) -> None:
         from ray.cluster_utils import Cluster
@@ -37,7 +37,7 @@ class Machines:
         self._cluster.remove_node(node, allow_graceful=False)
 
     def spilled_bytes(self) -> int:
-        """Return how much Ray has written to disk because it did not fit, on all nodes."""
+        """Return the bytes that Ray has spilled to disk, on all nodes."""
         import ray
         from ray._private.internal_api import node_stats
 
@@ -46,7 +46,7 @@ class Machines:
         return sum(int(entry.store_stats.spilled_bytes_total) for entry in stats)
 
     def occupy(self, cpus: int, node_id: str | None = None) -> Any:
-        """Have another job hold CPUs of a node; without a name, of the only one beside the head."""
+        """Let another job use CPUs of a node; the default is the only node besides the head."""
         import ray
 
         class Idler:
@@ -81,7 +81,7 @@ def summary(folder: Path) -> dict[str, Any]:
 
 
 class Running:
-    """A run in a thread of its own: nodes can be started and stopped from the main thread only."""
+    """A run in a separate thread, because nodes can be started and stopped only from the main thread."""
 
     def __init__(self, stages: list[Any], folder: Path, **settings: Any) -> None:
         self._results: list[Any] = []
@@ -96,7 +96,7 @@ class Running:
             self._error = error
 
     def wait_for(self, condition: Callable[[], bool]) -> None:
-        """Wait until something is so, as long as the run is at work."""
+        """Wait until a condition holds, while the run is active."""
         while self._thread.is_alive() and not condition():
             threading.Event().wait(0.02)
 
@@ -108,7 +108,7 @@ class Running:
 
 
 def wait_until_there(path: Path, seconds: float = 120) -> None:
-    """Wait in a worker, but not for ever: nobody would end it."""
+    """Wait in a worker, with a deadline."""
     deadline = time.monotonic() + seconds
     while not path.exists() and time.monotonic() < deadline:
         threading.Event().wait(0.02)

@@ -1,4 +1,4 @@
-"""Rows that hang, crash or fail a stage: each is found, named and counted, and no other is lost."""
+"""Rows on which a stage hangs, crashes or fails are found, named and counted, and no other row is lost."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class Hang(Docs):
         return task
 
 
-def test_a_row_that_hangs_costs_one_row_of_its_file(workers: Place) -> None:
-    """The stage shares its workers with the reader, so a worker was given nothing but the name of a file."""
+def test_row_that_hangs_loses_only_that_row_of_its_file(workers: Place) -> None:
+    """The stage is in the same pool as the reader, so the input of a worker is only the name of a file."""
     texts = [f"text {row}" for row in range(40)]
     texts[-1] = "poison"
     source = write_files(workers.folder / "in", texts)
@@ -71,7 +71,7 @@ def two_files_with_poison() -> list[list[str]]:
 
 
 @pytest.mark.parametrize(("what", "ledger"), [("exit", True), ("segfault", False), ("kill", False)])
-def test_every_row_that_ends_its_worker_is_written_down(local: Place, what: str, ledger: bool) -> None:
+def test_every_row_that_kills_its_worker_is_in_the_dead_letters(local: Place, what: str, ledger: bool) -> None:
     files = two_files_with_poison()
     source = write_files(local.folder / "in", *files)
     stages = [JsonlReader(source, blocksize="1MB"), Picky(what), JsonlWriter(str(local.folder / "out"))]
@@ -86,7 +86,7 @@ def test_every_row_that_ends_its_worker_is_written_down(local: Place, what: str,
     assert "Read 12 documents, kept 8 (66.7%), dropped 0, failed 4." in local.summary._closing_lines()
 
 
-def test_rows_that_end_their_worker_count_towards_max_failed(local: Place) -> None:
+def test_rows_that_kill_their_worker_count_towards_max_failed(local: Place) -> None:
     source = write_files(local.folder / "in", *two_files_with_poison())
     stages = [JsonlReader(source, blocksize="1MB"), Picky("exit")]
     with pytest.raises(StageError, match=r"^4 input items could not be processed"):
@@ -96,7 +96,7 @@ def test_rows_that_end_their_worker_count_towards_max_failed(local: Place) -> No
 def test_rows_that_failed_before_a_resume_are_still_failed_after_it(local: Place) -> None:
     source = write_files(local.folder / "in", ["good", "poison"], ["fine"])
     stages = [JsonlReader(source), Picky("raise"), JsonlWriter(str(local.folder / "out"))]
-    for times in ("The first", "1 of them in the run that this one continues"):
+    for times in ("The first", "1 of them failed in the run that this one resumes"):
         with pytest.raises(StageError, match=r"^1 input item could not be processed") as caught:
             local.run(stages, checkpoint=local.folder / "state", max_retries=0)
         assert times in str(caught.value)
@@ -104,7 +104,7 @@ def test_rows_that_failed_before_a_resume_are_still_failed_after_it(local: Place
     assert sorted(written(local.folder / "out")) == ["fine", "good"]
 
 
-def test_many_bad_rows_in_one_batch_cost_no_good_one(local: Place) -> None:
+def test_many_bad_rows_in_one_batch_lose_no_good_row(local: Place) -> None:
     texts = ["poison" if row % 2 == 0 or row < 60 else f"text {row}" for row in range(400)]
     results = local.run([ListSource([make_batch(texts)]), Picky("raise")], config={"ignore_failures": True})
     assert results[0].to_pyarrow()["text"].to_pylist() == [text for text in texts if text != "poison"]
@@ -112,7 +112,7 @@ def test_many_bad_rows_in_one_batch_cost_no_good_one(local: Place) -> None:
 
 
 class Evaporating(DocumentBatch):
-    """Says every time that it has a row less, as if rows were lost on the way."""
+    """Report one row less on each access, as if rows were lost between stages."""
 
     @property
     def num_items(self) -> int:
@@ -134,7 +134,7 @@ class Keep(Docs):
         return DocumentBatch(task.dataset_name, task.to_pyarrow())
 
 
-def test_a_run_that_loses_rows_on_the_way_fails_and_says_where(anywhere: Place) -> None:
+def test_run_that_loses_rows_between_stages_fails_and_names_the_stages(anywhere: Place) -> None:
     with pytest.raises(LostRowsError, match=r"'evaporate' gave \d+ rows and \d+ reached 'keep'") as caught:
         anywhere.run([ListSource([make_batch(["a", "b"])]), Evaporate(), Keep()])
     assert "Please report it" in str(caught.value)
@@ -161,7 +161,7 @@ def bad_files(place: Place, files: int = 4) -> str:
     return write_files(place.folder / "in", *([f"text {file}-{row}" for row in range(150)] for file in range(files)))
 
 
-def test_a_mistake_that_fails_every_row_stops_the_run_and_names_the_line_and_the_row(anywhere: Place) -> None:
+def test_stage_that_fails_on_every_row_stops_the_run_and_names_line_and_row(anywhere: Place) -> None:
     source = bad_files(anywhere)
     with pytest.raises(StageError) as caught:
         anywhere.run([JsonlReader(source), Misspelt(anywhere.folder)])
@@ -172,19 +172,19 @@ def test_a_mistake_that_fails_every_row_stops_the_run_and_names_the_line_and_the
     assert f"The row: {source}/" in message
     assert ".jsonl, document 1: {" in message
     calls = len((anywhere.folder / "calls").read_text().split())
-    assert calls < 150, "far from every row was tried"
+    assert calls < 150, "only a part of the rows was tried"
     if anywhere.kind != "inline":
         assert "failed on each of its first 150 rows, in the same way; the run was stopped" in message
         assert all(letter["stage"] == "misspelt" for letter in anywhere.letters())
 
 
-def test_where_failures_are_ignored_it_stops_when_nothing_ever_passed(local: Place) -> None:
+def test_run_with_ignored_failures_stops_when_no_row_ever_passed(local: Place) -> None:
     source = bad_files(local)
     with pytest.raises(StageError, match="failed on each of its first 300 rows"):
         local.run([JsonlReader(source), Misspelt(local.folder)], config={"ignore_failures": True})
 
 
-def test_where_failures_are_ignored_and_something_passed_it_goes_on(local: Place) -> None:
+def test_run_with_ignored_failures_continues_when_some_row_passed(local: Place) -> None:
     source = bad_files(local)
     stages = [JsonlReader(source), Misspelt(local.folder, passes="text 0-"), JsonlWriter(str(local.folder / "out"))]
     local.run(stages, config={"ignore_failures": True}, cpus=1)

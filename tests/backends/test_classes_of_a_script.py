@@ -1,4 +1,4 @@
-"""Classes that a user defines in a script or a notebook travel to workers and back, and their failures can be seen again."""
+"""Classes of a script or notebook are sent to workers and back, and their failures can be reproduced."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.errors import StageError
 from penstock.runtime.transport import joined, laid_out, load, pickle_task
 from penstock.testing import make_batch
 
-# As users write them: no `if __name__ == "__main__"`, and the data of a task is of a class of the script, too.
+# A typical user script: no `if __name__ == "__main__"`, and the data of a task is of a class of the script, too.
 SCRIPT = """
 from dataclasses import dataclass
 import sys
@@ -92,14 +92,16 @@ def backend(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.mark.parametrize("from_standard_input", [False, True], ids=["script", "no file"])
-def test_task_classes_of_a_script_travel(tmp_path: Path, backend: str, from_standard_input: bool) -> None:
+def test_task_classes_of_a_script_are_sent_to_workers_and_back(
+    tmp_path: Path, backend: str, from_standard_input: bool
+) -> None:
     done = run_script(tmp_path, backend, from_standard_input=from_standard_input)
     assert done.returncode == 0, done.stderr
-    # The class of the script is still its own: it sees a global that is changed after the run.
+    # The class of the script is unchanged: it sees a global variable that is changed after the run.
     assert done.stdout.splitlines() == ["[0, 4, 8, 12]", "[0, 4, 8]", "10"]
 
 
-def test_the_command_that_is_printed_shows_the_failure_again(tmp_path: Path, backend: str) -> None:
+def test_printed_command_reproduces_the_failure(tmp_path: Path, backend: str) -> None:
     done = run_script(tmp_path, backend, script=SCRIPT.replace("# fails here", "assert task.data[0].value != 3"))
     [line] = [line for line in done.stderr.splitlines() if "To see it fail: " in line]
     command = shlex.split(line.partition("To see it fail: penstock ")[2])
@@ -127,7 +129,7 @@ class Pass(ProcessingStage[Locked, Locked]):
         return task
 
 
-def test_a_task_that_cannot_travel_is_named_and_its_failure_can_be_seen_again(tmp_path: Path) -> None:
+def test_task_that_cannot_be_pickled_is_named_and_its_failure_is_reproducible(tmp_path: Path) -> None:
     executor = StreamingExecutor(backend="local", cpus=2, show_progress=False, run_dir=str(tmp_path / "run"))
     with pytest.raises(StageError, match=r"\(Locked\) cannot be sent to another process: .*pickle '_thread\.lock'"):
         Pipeline("p", stages=[MakeLocked(), Pass()]).run(executor)
@@ -146,7 +148,7 @@ def test_importable_classes_are_sent_by_name() -> None:
     assert load(joined(laid_out(header, buffers))).data["text"].to_pylist() == ["a"]
 
 
-def test_a_class_that_is_local_to_a_function_is_sent_by_value_and_found_again() -> None:
+def test_class_local_to_a_function_is_sent_by_value_and_reused() -> None:
     @dataclass
     class Local(Task[int]):
         pass

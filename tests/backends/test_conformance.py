@@ -1,8 +1,8 @@
-"""What a pipeline does is the same wherever it runs: in this process, in worker processes, on a Ray cluster.
+"""A pipeline behaves the same in every backend: in this process, in worker processes, on a Ray cluster.
 
-Each test is one promise to whoever writes a stage. Killing a worker is left out where there is none to kill. What can
-be said without a stage's own code holds in the simulator too: there a law stands for each pool, and the plan is that of
-the very stages that run elsewhere.
+Each test checks one guarantee for authors of stages. Tests that kill a worker skip places without worker processes.
+Tests that do not depend on the code of a stage also run in the simulator, where a law stands for each pool, with the
+plan of the same stages.
 """
 
 from __future__ import annotations
@@ -71,13 +71,15 @@ def no_rows(task: DocumentBatch) -> DocumentBatch:
         (no_rows, [[], []]),
     ],
 )
-def test_a_stage_may_give_one_many_none_or_nothing_inside(place: Place, function: Any, expected: list[Any]) -> None:
+def test_stage_may_return_one_task_many_tasks_none_or_empty_tasks(
+    place: Place, function: Any, expected: list[Any]
+) -> None:
     source = ListSource([make_batch(["a", "aa"]), make_batch(["b"])])
     assert texts(place.run([source, Each(function)])) == expected
 
 
 class Together(Docs):
-    """Makes one task of several: what it makes depends on which come together."""
+    """Join several tasks into one, so that the output depends on the batches."""
 
     name = "together"
     batch_size = 3
@@ -86,20 +88,20 @@ class Together(Docs):
         return [DocumentBatch("", pa.concat_tables([task.to_pyarrow() for task in tasks]))]
 
 
-def test_tasks_that_are_taken_together_are_always_the_same(place: Place) -> None:
+def test_batches_of_several_tasks_are_deterministic(place: Place) -> None:
     source = ListSource([make_batch([f"{i}a", f"{i}b"]) for i in range(7)])
     results = place.run([source, Each(one_by_one), Together()])
     flat = [f"{i}{letter}" for i in range(7) for letter in "ab"]
     assert texts(results) == [flat[i : i + 3] for i in range(0, 14, 3)]
 
 
-def test_initial_tasks_take_the_place_of_a_source(place: Place) -> None:
+def test_initial_tasks_replace_a_source(place: Place) -> None:
     given: list[Task[Any]] = [make_batch(["a"]), make_batch(["b"])]
     assert texts(place.run([Each(twice)], initial_tasks=given)) == [["a"], ["a"], ["b"], ["b"]]
 
 
-def test_as_many_come_out_as_went_in_times_what_each_became(anywhere: Place) -> None:
-    """Two of each of seven, three taken together; what is taken together does not depend on who comes first."""
+def test_number_of_outputs_is_inputs_times_fan_out(anywhere: Place) -> None:
+    """Seven tasks become two each, and batches of three are joined; batches do not depend on arrival order."""
     source = ListSource([make_batch([f"{i}a", f"{i}b"]) for i in range(7)])
     listing = Law(constant(0.1), lambda order: 7)
     laws = [listing, Law(constant(0.2), lambda order: 2), Law(constant(0.1), lambda order: int(order[-2:] in FIRSTS))]
@@ -108,16 +110,16 @@ def test_as_many_come_out_as_went_in_times_what_each_became(anywhere: Place) -> 
     assert outcome.pools in (None, [(1, 7), (7, 14), (14, 5)])
 
 
-# Where the first of each three stands, when two come out of each: what the three become is said to come from it.
+# The position of the first of each three tasks, which is the origin of the joined task.
 FIRSTS = {(i // 2, i % 2) for i in range(0, 14, 3)}
 
 
 class Clip(Task[np.ndarray[Any, Any]]):
-    """A task that is no table."""
+    """A task whose data is not a table."""
 
 
 class Brighten(ProcessingStage[Clip, Clip]):
-    """Changes what it is given in place, as stages for images do."""
+    """Change the input in place, as image stages do."""
 
     name = "brighten"
 
@@ -135,7 +137,7 @@ def test_a_stage_may_change_an_array_in_place(place: Place) -> None:
     assert [int(task.data[-1]) for task in results] == [2, 3, 4]
 
 
-def test_tables_come_back_as_they_went(place: Place) -> None:
+def test_tables_are_returned_unchanged(place: Place) -> None:
     table = pa.table({"text": ["a", None], "n": [1, 2**60], "nested": [[1], [2, 3]]})
     [result] = place.run([ListSource([DocumentBatch("d", table)])])
     assert result.to_pyarrow().equals(table)
@@ -145,7 +147,7 @@ def test_tables_come_back_as_they_went(place: Place) -> None:
 
 
 class Diary(Docs):
-    """Writes down what is done to it, and by which process."""
+    """Log every call with its process id."""
 
     name = "diary"
 
@@ -174,10 +176,10 @@ class Diary(Docs):
 
     def lives(self) -> dict[str, list[str]]:
         entries = [line.split() for line in self.path.read_text().splitlines()]
-        return {pid: [what for what, who in entries if who == pid] for _, pid in entries}
+        return {pid: [what for what, owner in entries if owner == pid] for _, pid in entries}
 
 
-def test_a_node_is_prepared_once_and_every_worker_is_set_up_and_torn_down(place: Place) -> None:
+def test_node_is_prepared_once_and_every_worker_is_set_up_and_torn_down(place: Place) -> None:
     stage = Diary(place.folder / "diary").with_(num_workers=2)
     place.run([ListSource([make_batch(["a"]) for _ in range(9)]), stage])
     lives = stage.lives()
@@ -193,7 +195,7 @@ def test_a_node_is_prepared_once_and_every_worker_is_set_up_and_torn_down(place:
 
 
 class Leisurely(Diary):
-    """Has work left until its successor is there: a successor that is not needed any more is not started."""
+    """Keep working until a successor exists: a worker that is not needed is not started."""
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
         done = self.lives()[str(os.getpid())].count("process")
@@ -203,23 +205,23 @@ class Leisurely(Diary):
         return super().process(task)
 
 
-def test_workers_are_replaced_after_so_many_tasks(workers: Place) -> None:
+def test_workers_are_replaced_after_max_tasks_per_worker(workers: Place) -> None:
     stage = Leisurely(workers.folder / "diary").with_(num_workers=1, ray_stage_spec={"max_calls_per_worker": 3})
     source = ListSource([make_batch(["a"]) for _ in range(6)])
-    # Tasks with a timeout are reported one by one: a worker is not known to have done three when it waits in the fifth.
+    # Tasks with a timeout are reported one by one, so the driver knows when a worker has done three.
     assert len(workers.run([source, stage], task_timeout_s=120)) == 6
     lives = stage.lives()
     assert len(lives) >= 2
     assert all(life.count("setup") == life.count("teardown") == 1 for life in lives.values())
 
 
-def test_a_stage_that_is_given_nothing_gives_nothing(anywhere: Place) -> None:
+def test_stage_without_input_emits_nothing(anywhere: Place) -> None:
     outcome = anywhere.outcome([ListSource([]), Each(twice)], [Law(constant(1), lambda order: 0), Law(constant(1))])
     assert (outcome.results, outcome.letters) == (0, 0)
 
 
 class Surroundings(Docs):
-    """Says what its worker sees."""
+    """Return the GPUs and thread limits that its worker sees."""
 
     name = "surroundings"
 
@@ -242,7 +244,7 @@ def test_a_worker_sees_its_own_gpus_and_threads(workers: Place, need: Resources,
 
 
 class Make(ProcessingStage[FileGroupTask, DocumentBatch]):
-    """Makes a megabyte of data, quickly."""
+    """Make a megabyte of data, quickly."""
 
     name = "make"
 
@@ -251,7 +253,7 @@ class Make(ProcessingStage[FileGroupTask, DocumentBatch]):
 
 
 class Sum(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Takes longer than what comes before it."""
+    """Take longer than the upstream stage."""
 
     name = "sum"
 
@@ -263,7 +265,7 @@ class Sum(ProcessingStage[DocumentBatch, DocumentBatch]):
 
 
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
-def test_no_more_bytes_than_the_budget_are_in_flight(workers: Place, mode: str) -> None:
+def test_bytes_in_flight_stay_within_the_budget(workers: Place, mode: str) -> None:
     groups = [FileGroupTask("", [str(i)]) for i in range(60)]
     stages: Stages = [ListSource(groups), Make().with_(num_workers=2), Sum().with_(num_workers=1)]
     results = workers.run(stages, memory_budget="5MB", config={"execution_mode": mode})
@@ -273,7 +275,7 @@ def test_no_more_bytes_than_the_budget_are_in_flight(workers: Place, mode: str) 
     assert workers.summary.peak_bytes <= 5_000_000
 
 
-def test_bytes_in_flight_are_counted_alike(anywhere: Place) -> None:
+def test_bytes_in_flight_are_counted_the_same_in_every_backend(anywhere: Place) -> None:
     groups = [FileGroupTask("", [str(i)]) for i in range(40)]
     stages: Stages = [ListSource(groups), Make().with_(num_workers=2), Sum().with_(num_workers=1)]
     megabyte = Law(constant(0.001), output_bytes=lambda order: 1_000_500)
@@ -307,7 +309,7 @@ def files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.glob("*.jsonl")}
 
 
-def test_the_output_and_the_counts_are_those_of_one_process(workers: Place) -> None:
+def test_output_and_counts_equal_those_of_a_single_process(workers: Place) -> None:
     write_corpus(workers.folder / "in")
 
     def stages(target: str) -> Stages:
@@ -331,7 +333,7 @@ def test_the_output_and_the_counts_are_those_of_one_process(workers: Place) -> N
 
 
 class UntilTold(Docs):
-    """Works on a document only when it may, and notes each that it was given."""
+    """Process a document only after a file exists, and log each input."""
 
     name = "until_told"
     resources = Resources(cpus=1.5)
@@ -356,7 +358,9 @@ def wait_for(condition: Callable[[], bool]) -> None:
         threading.Event().wait(0.01)
 
 
-def test_a_second_run_does_only_what_the_first_has_left(workers: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_second_run_processes_only_what_the_first_has_not_completed(
+    workers: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_corpus(workers.folder / "in", files=40)
     stage = UntilTold(workers.folder)
     stages = [JsonlReader(str(workers.folder / "in")), stage, JsonlWriter(str(workers.folder / "out"))]
@@ -367,7 +371,7 @@ def test_a_second_run_does_only_what_the_first_has_left(workers: Place, monkeypa
     def interrupt() -> None:
         wait_for((workers.folder / "given").exists)
         signal.raise_signal(signal.SIGINT)
-        wait_for(lambda: "what runs is being finished" in said.getvalue())
+        wait_for(lambda: "running tasks are being finished" in said.getvalue())
         (workers.folder / "go").touch()
 
     impatient = threading.Thread(target=interrupt)

@@ -1,4 +1,4 @@
-"""What goes wrong in a stage costs the same wherever it runs: one row, one more try, or the run with its reason."""
+"""Failures of a stage have the same effect in every backend: a rejected row, a retry, or a failed run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from penstock.testing import ListSource, make_batch
 
 anywhere = somewhere("inline", "local", "simulated", "ray")
 workers = somewhere("local", "ray")
-# With workers that can die, real or not.
+# Places whose workers can die, real or simulated.
 mortal = somewhere("local", "simulated", "ray")
 
 
@@ -35,7 +35,7 @@ def without_poison() -> list[list[str]]:
 
 
 @pytest.mark.parametrize("what", ["raise", "segfault"])
-def test_one_bad_row_costs_one_row(workers: Place, what: str) -> None:
+def test_one_bad_row_loses_only_that_row(workers: Place, what: str) -> None:
     stages = [ListSource(with_poison()), Picky(what)]
     results = workers.run(stages, config={"ignore_failures": True}, max_retries=0)
     assert texts(results) == without_poison()
@@ -45,7 +45,7 @@ def test_one_bad_row_costs_one_row(workers: Place, what: str) -> None:
     assert Path(letter["reproduce"].split()[-1]).exists()
 
 
-def test_a_row_that_kills_its_worker_is_found_and_nothing_else_is_lost(mortal: Place) -> None:
+def test_row_that_kills_its_worker_is_found_and_no_other_row_is_lost(mortal: Place) -> None:
     stages = [ListSource(with_poison()), Picky("segfault")]
     laws = [
         Law(constant(0.1), lambda order: 3, rows=3),
@@ -55,11 +55,11 @@ def test_a_row_that_kills_its_worker_is_found_and_nothing_else_is_lost(mortal: P
     assert (outcome.results, outcome.letters) == (3, 1)
 
 
-def test_the_error_says_what_where_and_how_to_see_it_again(workers: Place) -> None:
+def test_error_names_cause_and_row_and_the_command_to_reproduce_it(workers: Place) -> None:
     with pytest.raises(StageError) as caught:
         workers.run([ListSource(with_poison()), Picky("segfault" if workers.kind == "ray" else "raise")], max_retries=0)
     message = str(caught.value)
-    assert "1 input item could not be processed; everything else was" in message
+    assert "1 input item could not be processed; all others were" in message
     assert "penstock reproduce" in message
     if workers.kind == "ray":  # the log of a worker elsewhere is not at hand otherwise
         assert "SIGSEGV" in message
@@ -67,7 +67,7 @@ def test_the_error_says_what_where_and_how_to_see_it_again(workers: Place) -> No
 
 
 @pytest.mark.parametrize("what", ["raise", "exit"])
-def test_what_fails_once_is_tried_again_and_nobody_notices(workers: Place, what: str) -> None:
+def test_task_that_fails_once_is_retried_without_an_error(workers: Place, what: str) -> None:
     stages = [ListSource(with_poison()), Picky(what, workers.folder / "marks", times=1)]
     assert texts(workers.run(stages)) == texts(with_poison())
     assert workers.letters() == []
@@ -83,13 +83,13 @@ class BadSetup(Docs):
         return task
 
 
-def test_a_setup_that_fails_every_time_ends_the_run_with_its_reason(anywhere: Place) -> None:
+def test_setup_that_always_fails_ends_the_run_with_its_reason(anywhere: Place) -> None:
     laws = [Law(constant(0.1), lambda order: 3), Law(constant(0.1), setup_fails=lambda attempt: True)]
     with pytest.raises(StageError, match=r"weights\.bin is not there|setup failed"):
         anywhere.outcome([ListSource(with_poison()), BadSetup()], laws)
 
 
-def test_a_stage_that_cannot_travel_is_named_before_anything_starts(workers: Place) -> None:
+def test_stage_that_cannot_be_pickled_is_named_before_the_run_starts(workers: Place) -> None:
     stage = Picky("raise")
     stage.lock = threading.Lock()  # type: ignore[attr-defined]
     with pytest.raises(PlanError, match=r"'picky' cannot be sent to a worker process.*setup\(\)"):
@@ -97,7 +97,7 @@ def test_a_stage_that_cannot_travel_is_named_before_anything_starts(workers: Pla
 
 
 class Hang(Docs):
-    """Never ends with a poisonous document."""
+    """Hang on a poisonous document."""
 
     name = "hang"
 
@@ -107,14 +107,14 @@ class Hang(Docs):
         return task
 
 
-def test_a_hang_is_ended_and_its_row_found(workers: Place) -> None:
+def test_task_that_hangs_is_killed_and_its_row_found(workers: Place) -> None:
     settings: dict[str, Any] = {"config": {"ignore_failures": True}, "task_timeout_s": 3.0, "max_retries": 0}
     assert texts(workers.run([ListSource(with_poison()), Hang()], **settings)) == without_poison()
     assert "took longer than task_timeout_s=3" in workers.letters()[0]["reason"]
 
 
 class HangNoting(Hang):
-    """Notes every document it is given."""
+    """Log every input document."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -125,8 +125,8 @@ class HangNoting(Hang):
         return super().process(task)
 
 
-def test_a_hang_costs_nobody_else_anything(workers: Place) -> None:
-    """Short tasks are given ahead; what ended before the one that hangs was heard of in time."""
+def test_task_that_hangs_does_not_repeat_other_tasks(workers: Place) -> None:
+    """Short tasks are sent ahead; those that end before the one that hangs are reported in time."""
     given = [make_batch(["poison" if number == 150 else f"text {number}"]) for number in range(200)]
     settings: dict[str, Any] = {"config": {"ignore_failures": True}, "task_timeout_s": 3.0, "max_retries": 0}
     stage = HangNoting(workers.folder / "noted").with_(num_workers=1)
@@ -139,7 +139,7 @@ def test_a_hang_costs_nobody_else_anything(workers: Place) -> None:
 
 
 class KillNoted(Docs):
-    """Does not survive a poisonous document."""
+    """Kill the worker on a poisonous document."""
 
     name = "killed"
 
@@ -149,14 +149,14 @@ class KillNoted(Docs):
         return task
 
 
-def test_one_that_ends_its_worker_costs_nobody_else_anything(workers: Place) -> None:
+def test_task_that_kills_its_worker_does_not_repeat_other_tasks(workers: Place) -> None:
     given = [make_batch(["poison" if number == 150 else f"text {number}"]) for number in range(200)]
     settings: dict[str, Any] = {"config": {"ignore_failures": True}, "max_retries": 0}
     assert len(workers.run([KillNoted().with_(num_workers=1)], initial_tasks=given, **settings)) == 199
     assert [letter["task_id"] for letter in workers.letters()] == ["0_150"]
 
 
-def test_memory_past_what_was_declared_is_not_granted(workers: Place) -> None:
+def test_worker_that_uses_more_than_its_declared_memory_is_killed(workers: Place) -> None:
     stage = Hoard().with_(resources=Resources(cpus=1, memory_gb=0.6))
     settings: dict[str, Any] = {"config": {"ignore_failures": True}, "max_retries": 0}
     assert texts(workers.run([ListSource(with_poison()), stage], **settings)) == without_poison()
@@ -164,7 +164,7 @@ def test_memory_past_what_was_declared_is_not_granted(workers: Place) -> None:
 
 
 class Hoard(Docs):
-    """Takes a gigabyte for a poisonous document."""
+    """Allocate a gigabyte for a poisonous document."""
 
     name = "hoard"
 

@@ -1,4 +1,4 @@
-"""Workers that are killed while they write leave no temporary files: not while the run goes on, and not after it."""
+"""Workers that are killed while writing leave no temporary files, neither during the run nor after it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def temporary_files(folder: Path) -> list[str]:
 
 
 class KilledWriter(JsonlWriter):
-    """A writer whose worker is killed in the middle of a file, the first so many times."""
+    """A writer whose worker is killed in the middle of a file, a limited number of times."""
 
     def __init__(self, path: Path, marks: Path, times: int) -> None:
         super().__init__(path)
@@ -46,7 +46,7 @@ def batches() -> list[DocumentBatch]:
     return [make_batch([text]) for text in ("good", "poison", "fine")]
 
 
-def test_nothing_is_left_of_a_worker_that_was_killed_while_it_wrote(workers: Place) -> None:
+def test_worker_killed_while_writing_leaves_no_temporary_file(workers: Place) -> None:
     marks, out = workers.folder / "marks", workers.folder / "out"
     marks.mkdir()
     workers.run([ListSource(batches()), KilledWriter(out, marks, times=2)])
@@ -55,7 +55,7 @@ def test_nothing_is_left_of_a_worker_that_was_killed_while_it_wrote(workers: Pla
     assert temporary_files(workers.folder) == []
 
 
-def test_nothing_is_left_of_a_run_that_fails(local: Place) -> None:
+def test_failed_run_leaves_no_temporary_file(local: Place) -> None:
     marks, out = local.folder / "marks", local.folder / "out"
     marks.mkdir()
     with pytest.raises(StageError):
@@ -65,7 +65,7 @@ def test_nothing_is_left_of_a_run_that_fails(local: Place) -> None:
 
 
 class WaitsForOrder(Docs):
-    """Ends only when nothing half-written is left, while another worker is killed as it writes."""
+    """Wait until no temporary file is left, while another worker is killed as it writes."""
 
     name = "waits_for_order"
 
@@ -83,7 +83,7 @@ class WaitsForOrder(Docs):
         return task
 
 
-def test_what_a_killed_worker_left_is_removed_while_the_run_goes_on(local: Place) -> None:
+def test_temporary_files_of_a_killed_worker_are_removed_during_the_run(local: Place) -> None:
     marks, out = local.folder / "marks", local.folder / "out"
     marks.mkdir()
     given = [make_batch([text]) for text in ("poison", "last")]

@@ -1,4 +1,4 @@
-"""What goes wrong in worker processes, and what becomes of it: real processes, really killed."""
+"""Failures of worker processes and of the driver, with real processes that are really killed."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def nothing_is_left_behind() -> Any:
 
 
 @pytest.mark.parametrize("what", ["raise", "segfault", "kill", "exit"])
-def test_one_bad_row_costs_one_row(what: str, tmp_path: Path) -> None:
+def test_one_bad_row_loses_only_that_row(what: str, tmp_path: Path) -> None:
     results = run([ListSource(with_poison()), Picky(what)], tmp_path)
     expected = texts(with_poison())
     expected[2].remove("poison")
@@ -74,14 +74,14 @@ def test_one_bad_row_costs_one_row(what: str, tmp_path: Path) -> None:
     assert letter["reproduce"].startswith("penstock reproduce ")
 
 
-def test_a_hang_is_ended_and_its_row_found(tmp_path: Path) -> None:
+def test_task_that_hangs_is_killed_and_its_row_found(tmp_path: Path) -> None:
     results = run([ListSource(with_poison()), Picky("hang")], tmp_path, task_timeout_s=2, max_retries=0)
     assert [len(rows) for rows in texts(results)] == [8, 8, 7, 8]
     [letter] = letters(tmp_path)
     assert "took longer than task_timeout_s=2" in letter["reason"]
 
 
-def test_memory_past_what_was_declared_is_not_granted(tmp_path: Path) -> None:
+def test_worker_that_uses_more_than_its_declared_memory_is_killed(tmp_path: Path) -> None:
     stage = Picky("memory").with_(resources=Resources(cpus=1, memory_gb=0.6))
     results = run([ListSource(with_poison()), stage], tmp_path, max_retries=0)
     assert [len(rows) for rows in texts(results)] == [8, 8, 7, 8]
@@ -89,19 +89,19 @@ def test_memory_past_what_was_declared_is_not_granted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["raise", "kill"])
-def test_what_fails_once_is_tried_again_and_nobody_notices(what: str, tmp_path: Path) -> None:
+def test_task_that_fails_once_is_retried_without_an_error(what: str, tmp_path: Path) -> None:
     (tmp_path / "marks").mkdir()
     results = run([ListSource(with_poison()), Picky(what, tmp_path / "marks", times=2)], tmp_path)
     assert texts(results) == texts(with_poison())
     assert letters(tmp_path) == []
 
 
-def test_by_default_a_failure_fails_the_run_after_the_rest_is_done(tmp_path: Path) -> None:
+def test_by_default_a_failed_row_fails_the_run_after_all_other_rows(tmp_path: Path) -> None:
     stages = [ListSource(with_poison()), Picky("raise"), JsonlWriter(str(tmp_path / "out"))]
     with pytest.raises(StageError) as caught:
         run(stages, tmp_path, config={})
     message = str(caught.value)
-    assert "1 input item could not be processed; everything else was" in message
+    assert "1 input item could not be processed; all others were" in message
     assert "stage 'picky': process failed" in message
     assert "ValueError: this one is poison" in message
     assert "penstock reproduce" in message
@@ -109,7 +109,7 @@ def test_by_default_a_failure_fails_the_run_after_the_rest_is_done(tmp_path: Pat
 
 
 @pytest.mark.parametrize(("allowed", "passes"), [(1, True), (0, False), (0.5, True), (0.001, False)])
-def test_ignored_failures_have_a_bound(allowed: float, passes: bool, tmp_path: Path) -> None:
+def test_max_failed_limits_ignored_failures(allowed: float, passes: bool, tmp_path: Path) -> None:
     stages = [ListSource(with_poison()), Picky("raise")]
     if passes:
         assert len(run(stages, tmp_path, max_failed=allowed)) == 4
@@ -118,10 +118,10 @@ def test_ignored_failures_have_a_bound(allowed: float, passes: bool, tmp_path: P
             run(stages, tmp_path, max_failed=allowed)
 
 
-def test_a_run_in_which_too_much_fails_is_stopped_early(tmp_path: Path) -> None:
+def test_run_with_more_failures_than_max_failed_is_stopped_early(tmp_path: Path) -> None:
     tasks = [make_batch(["poison"]) for _ in range(40)]
     stages = [ListSource(tasks), Picky("kill"), JsonlWriter(str(tmp_path / "out"))]
-    with pytest.raises(StageError, match="the run was stopped at that"):
+    with pytest.raises(StageError, match="could not be processed; the run was stopped"):
         run(stages, tmp_path, max_failed=1, max_retries=0)
     assert 1 < len(letters(tmp_path)) < 40
 
@@ -136,12 +136,12 @@ class BadSetup(Docs):
         return task
 
 
-def test_a_setup_that_fails_every_time_ends_the_run_with_its_reason(tmp_path: Path) -> None:
+def test_setup_that_always_fails_ends_the_run_with_its_reason(tmp_path: Path) -> None:
     with pytest.raises(StageError, match=r"cannot be set up: .*weights\.bin is not there"):
         run([ListSource(batches()), BadSetup()], tmp_path)
 
 
-def test_a_stage_that_cannot_travel_is_named_before_anything_starts(tmp_path: Path) -> None:
+def test_stage_that_cannot_be_pickled_is_named_before_the_run_starts(tmp_path: Path) -> None:
     stage = Picky("raise")
     stage.lock = __import__("threading").Lock()  # type: ignore[attr-defined]
     with pytest.raises(ValueError, match=r"cannot be sent to a worker process.*setup\(\)"):
@@ -186,7 +186,7 @@ def start_script(folder: Path) -> subprocess.Popen[str]:
     return process
 
 
-def test_the_process_that_workers_are_forked_from_may_be_killed(tmp_path: Path) -> None:
+def test_run_survives_a_killed_fork_server(tmp_path: Path) -> None:
     process = start_script(tmp_path)
     children = psutil.Process(process.pid).children()
     [server] = [child for child in children if "multiprocessing.forkserver" in " ".join(child.cmdline())]
@@ -198,7 +198,7 @@ def test_the_process_that_workers_are_forked_from_may_be_killed(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("deaths", [1, 1000])
-def test_a_server_that_dies_while_it_forks_is_asked_again_a_few_times(deaths: int) -> None:
+def test_fork_server_that_dies_while_forking_is_replaced_a_limited_number_of_times(deaths: int) -> None:
     class Process(BaseProcess):
         tries = 0
 
@@ -212,18 +212,18 @@ def test_a_server_that_dies_while_it_forks_is_asked_again_a_few_times(deaths: in
         start(process)
         assert process.tries == 2
     else:
-        with pytest.raises(ClusterError, match=r"died 5 times\. Is somebody killing it"):
+        with pytest.raises(ClusterError, match=r"died 5 times\. Is another process killing it"):
             start(process)
 
 
-def test_ctrl_c_finishes_what_runs_and_a_second_run_goes_on(tmp_path: Path) -> None:
+def test_ctrl_c_finishes_running_tasks_and_a_second_run_resumes(tmp_path: Path) -> None:
     process = start_script(tmp_path)
     process.send_signal(signal.SIGINT)
     (tmp_path / "go").touch()
     _, stderr = process.communicate(timeout=60)
     assert process.returncode != 0
-    assert "what runs is being finished" in stderr
-    assert "Run it with checkpoint state to go on" in stderr
+    assert "running tasks are being finished" in stderr
+    assert "Run it with checkpoint state to resume" in stderr
     written = len(list((tmp_path / "out").glob("*.jsonl")))
     assert 1 <= written < 6
     again = subprocess.run([sys.executable, "job.py"], cwd=tmp_path, text=True, capture_output=True, check=False)
@@ -235,14 +235,14 @@ def test_ctrl_c_finishes_what_runs_and_a_second_run_goes_on(tmp_path: Path) -> N
 def test_ctrl_c_twice_stops_at_once(tmp_path: Path) -> None:
     process = start_script(tmp_path)
     process.send_signal(signal.SIGINT)
-    while "what runs is being finished" not in (process.stderr.readline() if process.stderr else ""):
+    while "running tasks are being finished" not in (process.stderr.readline() if process.stderr else ""):
         pass
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
     assert process.returncode != 0
 
 
-def test_a_killed_driver_leaves_no_process_and_no_memory(tmp_path: Path) -> None:
+def test_killed_driver_leaves_no_process_and_no_shared_memory(tmp_path: Path) -> None:
     process = start_script(tmp_path)
     assert len(shared_memory(process.pid)) == 1
     family = psutil.Process(process.pid).children(recursive=True)
@@ -254,8 +254,8 @@ def test_a_killed_driver_leaves_no_process_and_no_memory(tmp_path: Path) -> None
     assert shared_memory(process.pid) == []
 
 
-def test_random_kills_leave_the_output_as_it_would_have_been(tmp_path: Path) -> None:
-    """Workers shoot themselves at random moments, many times; the output is the same, byte for byte."""
+def test_random_kills_do_not_change_the_output(tmp_path: Path) -> None:
+    """Workers kill themselves at random moments, many times; the output is the same, byte for byte."""
     source = tmp_path / "in"
     source.mkdir()
     for i in range(40):
@@ -278,7 +278,7 @@ def test_random_kills_leave_the_output_as_it_would_have_been(tmp_path: Path) -> 
 
 
 class Suicidal(Docs):
-    """Kills its worker on every other task, until it has been done often enough."""
+    """Kill the worker on every other task, a limited number of times."""
 
     name = "suicidal"
 
@@ -296,7 +296,7 @@ class Suicidal(Docs):
         return task
 
 
-def test_tables_come_back_as_they_went() -> None:
+def test_tables_are_returned_unchanged() -> None:
     table = pa.table({"text": ["a", None], "n": [1, 2**60], "nested": [[1], [2, 3]]})
     executor = StreamingExecutor(show_progress=False, cpus=2)
     [result] = Pipeline("t", stages=[ListSource([DocumentBatch("d", table)])]).run(executor)

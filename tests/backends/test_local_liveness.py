@@ -22,7 +22,7 @@ Docs = ProcessingStage[DocumentBatch, DocumentBatch]
 
 
 class Stops(Docs):
-    """Is stopped by a signal on one task, as often as the folder has tokens for it."""
+    """Stop its own process by a signal on one task, once for each token file in the folder."""
 
     name = "stops"
 
@@ -46,8 +46,8 @@ def sources(count: int) -> ListSource:
     return ListSource([make_batch([str(i)]) for i in range(count)])
 
 
-def test_a_stopped_worker_is_replaced_and_nothing_is_lost(tmp_path: Path) -> None:
-    """So much waits for the worker that the driver could not send all of it without waiting."""
+def test_stopped_worker_is_replaced_and_no_task_is_lost(tmp_path: Path) -> None:
+    """More messages wait for the worker than the driver could send without blocking."""
     source = ListSource([make_batch([str(i), "x" * 6_000]) for i in range(200)])
     stages: list[ProcessingStage[Any, Any]] = [source, Stops(tmp_path, 1).with_(num_workers=1)]
     results: list[Any] = Pipeline("p", stages=stages).run(executor(tmp_path, stall_timeout_s=0.5))
@@ -55,7 +55,7 @@ def test_a_stopped_worker_is_replaced_and_nothing_is_lost(tmp_path: Path) -> Non
     assert not (tmp_path / "run/dead_letters.jsonl").exists()
 
 
-def test_a_task_that_stops_every_worker_ends_the_run_with_its_state(tmp_path: Path) -> None:
+def test_task_that_stops_every_worker_ends_the_run_and_names_the_state(tmp_path: Path) -> None:
     with pytest.raises(StageError, match=r"(?s)given to 3 workers.*none of them answered.*stops: 2 items to do"):
         Pipeline("p", stages=[sources(2), Stops(tmp_path, 99).with_(num_workers=1)]).run(
             executor(tmp_path, stall_timeout_s=0.3)
@@ -66,7 +66,7 @@ def test_a_task_that_stops_every_worker_ends_the_run_with_its_state(tmp_path: Pa
 
 
 class Long(Docs):
-    """Takes several times the stall timeout for a task."""
+    """Take several times the stall timeout for a task."""
 
     name = "long"
 
@@ -75,7 +75,7 @@ class Long(Docs):
         return task
 
 
-def test_a_long_task_of_a_worker_that_is_alive_is_no_stall(tmp_path: Path) -> None:
+def test_long_task_of_a_live_worker_is_not_a_stall(tmp_path: Path) -> None:
     assert len(Pipeline("p", stages=[sources(2), Long()]).run(executor(tmp_path, stall_timeout_s=0.2))) == 2
 
 
@@ -105,10 +105,8 @@ def wait_until(is_so: Callable[[], bool], seconds: float = 120) -> None:
         threading.Event().wait(0.02)
 
 
-def test_a_finished_run_does_not_wait_long_for_workers_that_are_being_set_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(streaming_run, "_STOP_PATIENCE_S", 1.0)
+def test_finished_run_does_not_wait_long_for_workers_in_setup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming_run, "_STOP_TIMEOUT_S", 1.0)
     results = Pipeline("p", stages=[sources(4), SlowStart(tmp_path).with_(num_workers=2)]).run(executor(tmp_path))
     assert len(results) == 4
     [waiting] = tmp_path.glob("waits-*")
@@ -126,12 +124,12 @@ class NeverReady(Docs):
         return task
 
 
-def test_a_setup_that_does_not_end_ends_the_run(tmp_path: Path) -> None:
+def test_setup_that_hangs_ends_the_run(tmp_path: Path) -> None:
     with pytest.raises(StageError, match=r"workers of pool 'never' cannot be set up: .* start_timeout_s=0.5"):
         Pipeline("p", stages=[sources(1), NeverReady()]).run(executor(tmp_path, start_timeout_s=0.5))
 
 
-def test_a_fork_server_that_does_not_answer_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fork_server_that_does_not_answer_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from multiprocessing import forkserver
 
     from penstock.backends.local import fork_server
@@ -140,10 +138,10 @@ def test_a_fork_server_that_does_not_answer_is_replaced(tmp_path: Path, monkeypa
     end_server = fork_server._end_server
 
     def end_this_one() -> None:
-        monkeypatch.setattr(fork_server, "_ANSWER_S", 300.0)
+        monkeypatch.setattr(fork_server, "_ANSWER_TIMEOUT_S", 300.0)
         end_server()
 
-    monkeypatch.setattr(fork_server, "_ANSWER_S", 1.0)
+    monkeypatch.setattr(fork_server, "_ANSWER_TIMEOUT_S", 1.0)
     monkeypatch.setattr(fork_server, "_end_server", end_this_one)
     with stopped(forkserver._forkserver._forkserver_pid):  # type: ignore[attr-defined]
         assert len(Pipeline("p", stages=[sources(3)]).run(executor(tmp_path))) == 3
@@ -158,6 +156,6 @@ def stopped(pid: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("key", ["place_timeout_s", "start_timeout_s", "stall_timeout_s"])
-def test_a_timeout_of_nothing_is_refused(key: str) -> None:
+def test_timeout_of_zero_is_refused(key: str) -> None:
     with pytest.raises(ValueError, match=f"{key}=0; it has to be more than 0 seconds"):
         StreamingExecutor({key: 0})

@@ -1,4 +1,4 @@
-"""What is said of a run on this machine's processes beyond what every backend promises: its pools, plans and settings."""
+"""Runs with local worker processes: pools, plans and settings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def summary(folder: Path) -> dict[str, Any]:
     return data
 
 
-def test_thirty_stages_run_on_two_cores_even_where_each_insists_on_a_worker(tmp_path: Path) -> None:
+def test_thirty_pools_run_on_two_cores_even_with_fixed_worker_counts(tmp_path: Path) -> None:
     tasks = [make_batch([f"document {i}"]) for i in range(4)]
     insisting: list[Any] = [Nothing(f"stage-{i}").with_(num_workers=1) for i in range(30)]
     results = Pipeline("p", stages=[ListSource(tasks), *insisting]).run(streaming(tmp_path, cpus=2))
@@ -43,7 +43,7 @@ class Nothing(Docs):
         return task
 
 
-def test_the_summary_tells_pools_and_plans(tmp_path: Path) -> None:
+def test_summary_lists_pools_and_plans(tmp_path: Path) -> None:
     Pipeline("p", stages=[ListSource([make_batch(["a"])]), Nothing("shout", cpus=1.5)]).run(streaming(tmp_path))
     told = summary(tmp_path)
     assert [pool["name"] for pool in told["pools"]] == ["list_source", "shout"]

@@ -1,4 +1,4 @@
-"""A Ray for one script: started, used without a word, ended; and nothing of it left."""
+"""``RayClient`` starts a Ray for one script, which pipelines use by default, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def children() -> set[int]:
     return {process.pid for process in psutil.Process().children(recursive=True)}
 
 
-def test_a_pipeline_inside_runs_there_and_nothing_is_left(tmp_path: Path) -> None:
+def test_pipeline_inside_the_client_runs_on_it_and_leaves_nothing(tmp_path: Path) -> None:
     before = children()
     (tmp_path / "prometheus.yml").write_text("")
     with socket.socket() as squatter:
@@ -53,7 +53,7 @@ def test_a_pipeline_inside_runs_there_and_nothing_is_left(tmp_path: Path) -> Non
         squatter.listen()
         taken = squatter.getsockname()[1]
         with client(tmp_path, ray_port=taken, enable_object_spilling=True, metrics_dir=str(tmp_path)) as running:
-            assert running.ray_port > taken  # whoever was there first keeps it
+            assert running.ray_port > taken  # the first client keeps its port
             assert os.environ["RAY_ADDRESS"] == running.address
             with RayClient() as attached:
                 assert attached.address == running.address
@@ -71,12 +71,12 @@ def test_a_pipeline_inside_runs_there_and_nothing_is_left(tmp_path: Path) -> Non
 
 
 def scraped(folder: Path) -> list[dict[str, Any]]:
-    """Return what Prometheus is told to look at."""
+    """Return the files that Prometheus reads metrics ports from."""
     jobs: list[dict[str, Any]] = yaml.safe_load((folder / "prometheus.yml").read_text())["scrape_configs"]
     return jobs
 
 
-def test_a_prometheus_that_runs_is_told_to_look_again(tmp_path: Path) -> None:
+def test_running_prometheus_is_asked_to_reload(tmp_path: Path) -> None:
     (tmp_path / "prometheus.yml").write_text("scrape_configs:\n- job_name: mine\n")
     asked: list[str] = []
 
@@ -97,11 +97,11 @@ def test_a_prometheus_that_runs_is_told_to_look_again(tmp_path: Path) -> None:
         server.shutdown()
     assert asked == ["/-/reload"]
     assert scraped(tmp_path)[1]["file_sd_configs"] == [{"files": ["/tmp/ray/prom_metrics_service_discovery.json"]}]
-    withdraw(tmp_path, "/tmp/ray")  # nobody listens any more, and nothing is wrong with that
+    withdraw(tmp_path, "/tmp/ray")  # no server listens any more, which is not an error
     assert scraped(tmp_path)[1]["file_sd_configs"] == [{"files": []}]
 
 
-def test_a_port_of_rays_workers_is_not_chosen(tmp_path: Path) -> None:
+def test_ports_reserved_for_ray_workers_are_not_chosen(tmp_path: Path) -> None:
     with socket.socket() as squatter:
         try:
             squatter.bind(("127.0.0.1", 10001))
@@ -112,8 +112,8 @@ def test_a_port_of_rays_workers_is_not_chosen(tmp_path: Path) -> None:
             assert running.ray_client_server_port >= 20000
 
 
-def test_a_port_that_is_lost_while_ray_starts_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another process takes the port after it was found free, which is when Ray's command line is made."""
+def test_port_taken_while_ray_starts_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process takes the port after it was found free, when Ray's command line is made."""
     command = RayClient._head_command
     with ExitStack() as taken:
 
@@ -132,10 +132,10 @@ def test_a_port_that_is_lost_while_ray_starts_is_replaced(tmp_path: Path, monkey
             assert answers(running.address)
 
 
-def test_a_cluster_that_does_not_answer_is_named_and_not_waited_for(
+def test_cluster_that_does_not_answer_is_named_after_a_bounded_wait(
     tmp_path: Path,
 ) -> None:
-    """A socket that accepts connections and says nothing, as a head does whose processes hang."""
+    """A socket accepts connections and never answers, like a head whose processes hang."""
     with socket.socket() as silent:
         silent.settimeout(60)
         silent.bind(("", 0))  # Ray has a name of its own for this machine
@@ -187,7 +187,7 @@ def test_ctrl_c_ends_the_wait_for_a_cluster(tmp_path: Path) -> None:
     assert "KeyboardInterrupt" in said
 
 
-def test_what_ray_says_is_in_the_error_if_it_does_not_start(tmp_path: Path) -> None:
+def test_error_contains_rays_log_if_it_does_not_start(tmp_path: Path) -> None:
     with pytest.raises(ClusterError, match=r"(?s)Ray ended with exit code .*ray\.log\) ends with:\n  \|"):
         client(tmp_path, object_store_memory=1).start()
     assert "RAY_ADDRESS" not in os.environ
@@ -210,7 +210,7 @@ backend: ray_data
 """
 
 
-def test_a_recipe_may_bring_its_cluster_along(tmp_path: Path) -> None:
+def test_recipe_may_start_its_own_cluster(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in/a.jsonl").write_text('{"text": "a"}\n')
     (tmp_path / "job.yaml").write_text(RECIPE.format(folder=tmp_path))
@@ -236,7 +236,7 @@ with SlurmRayClient(include_dashboard=False, object_store_memory=120_000_000, nu
 
 
 @pytest.mark.slow
-def test_a_slurm_job_of_two_nodes_is_one_cluster_with_one_driver(tmp_path: Path) -> None:
+def test_slurm_job_of_two_nodes_becomes_one_cluster_with_one_driver(tmp_path: Path) -> None:
     job = {"SLURM_JOB_ID": "7", "SLURM_JOB_NUM_NODES": "2", "SLURM_CPUS_ON_NODE": "2"}
     nodes = [
         subprocess.Popen(
@@ -254,7 +254,7 @@ def test_a_slurm_job_of_two_nodes_is_one_cluster_with_one_driver(tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_slurm_it_is_a_plain_client(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_slurm_it_acts_as_a_plain_client(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("SLURM_JOB_NUM_NODES", "SLURM_NNODES"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("RAY_ADDRESS", "somewhere:1")

@@ -1,4 +1,4 @@
-"""Several machines: workers go where they were declared to, and what a lost machine had is made again.
+"""Several machines: workers are placed as their resources require, and tasks of a lost machine are made again.
 
 The machines are nodes of a Ray cluster on this one; their GPUs are claimed.
 """
@@ -36,7 +36,7 @@ def machines(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machines]:
 
 
 class Whereabouts(Docs):
-    """Says where it runs and what it was given there."""
+    """Return the node it runs on and the resources it has there."""
 
     def __init__(self, name: str, need: Resources) -> None:
         self.name = name
@@ -59,7 +59,7 @@ def seen(results: list[Any]) -> list[dict[str, Any]]:
     return [json.loads(text) for task in results for text in task.to_pyarrow()["text"].to_pylist()]
 
 
-def test_workers_go_where_they_were_declared_to(machines: Machines, tmp_path: Path) -> None:
+def test_workers_are_placed_as_their_resources_require(machines: Machines, tmp_path: Path) -> None:
     cpu_node = machines.add(num_cpus=3)
     gpu_node = machines.add(num_cpus=2, num_gpus=2, labels={"penstock/gpu-memory-gb": "24"})
     stages = [
@@ -74,12 +74,12 @@ def test_workers_go_where_they_were_declared_to(machines: Machines, tmp_path: Pa
     assert {entry["share"]["node"] for entry in results} == {gpu_node.node_id}
     assert {entry["whole"]["node"] for entry in results} == {gpu_node.node_id}
     assert {entry["clean"]["CPU"] for entry in results} == {1.5}
-    # 8 GB of a GPU with 24, in the ten-thousandths Ray counts in, and never rounded up.
+    # 8 GB of a GPU with 24 GB, in Ray's unit of one ten-thousandth, rounded down.
     assert {entry["share"]["GPU"] for entry in results} == {0.3333}
     assert {entry["whole"]["GPU"] for entry in results} == {1.0}
 
 
-def test_what_fits_on_no_machine_is_said_before_anything_starts(machines: Machines, tmp_path: Path) -> None:
+def test_stage_that_fits_on_no_machine_is_refused_before_the_run_starts(machines: Machines, tmp_path: Path) -> None:
     with pytest.raises(PlanError, match="has no GPU"):
         run([ListSource([]), Whereabouts("model", Resources(gpus=1))], tmp_path)
     with pytest.raises(ClusterError, match="only the head node"):
@@ -87,7 +87,7 @@ def test_what_fits_on_no_machine_is_said_before_anything_starts(machines: Machin
 
 
 class Prepared(Docs):
-    """Notes where it is prepared, and waits until it may go on."""
+    """Log where it is prepared, and wait until it may continue."""
 
     name = "prepared"
 
@@ -107,7 +107,7 @@ class Prepared(Docs):
         return task
 
 
-def test_a_machine_that_joins_is_used(machines: Machines, tmp_path: Path) -> None:
+def test_machine_that_joins_during_a_run_is_used(machines: Machines, tmp_path: Path) -> None:
     source = ListSource([make_batch([str(i)]) for i in range(12)])
     running = Running([source, Prepared(tmp_path)], tmp_path)
     running.wait_for(lambda: any(tmp_path.glob("began-*")))
@@ -120,7 +120,7 @@ def test_a_machine_that_joins_is_used(machines: Machines, tmp_path: Path) -> Non
 
 
 class Grow(Docs):
-    """Makes a large task of a small one: too large to travel through the driver."""
+    """Make a large task from a small one, too large to be sent through the driver."""
 
     name = "grow"
     resources = Resources(cpus=1)
@@ -131,7 +131,7 @@ class Grow(Docs):
 
 
 class Hold(Docs):
-    """Lets two tasks through, then waits until it may go on: meanwhile large tasks pile up before it."""
+    """Pass two tasks, then wait until it may continue, while large tasks queue up before it."""
 
     name = "hold"
     resources = Resources(cpus=0.5)
@@ -159,8 +159,8 @@ def rows(results: list[Any]) -> list[dict[str, int]]:
     return [row for task in results for row in task.to_pyarrow().to_pylist()]
 
 
-def test_a_lost_machine_changes_nothing_in_the_output(machines: Machines, tmp_path: Path) -> None:
-    """Large tasks wait on a machine when it goes; they are made again from what their source listed."""
+def test_lost_machine_does_not_change_the_output(machines: Machines, tmp_path: Path) -> None:
+    """Large tasks are stored on a machine when it is lost; they are made again from the source tasks."""
     machines.add(num_cpus=2)
     doomed = machines.add(num_cpus=2)
     running = Running(stages(tmp_path), tmp_path)
@@ -175,7 +175,7 @@ def test_a_lost_machine_changes_nothing_in_the_output(machines: Machines, tmp_pa
     assert counted["grow"] == 30 * 50_000  # what was done twice is counted once
 
 
-def test_a_killed_worker_changes_nothing_in_the_output(machines: Machines, tmp_path: Path) -> None:
+def test_killed_worker_does_not_change_the_output(machines: Machines, tmp_path: Path) -> None:
     machines.add(num_cpus=3)
     running = Running(stages(tmp_path), tmp_path)
     running.wait_for(lambda: any(tmp_path.glob("held-*")))
@@ -186,7 +186,7 @@ def test_a_killed_worker_changes_nothing_in_the_output(machines: Machines, tmp_p
 
 
 class Variable(Docs):
-    """Says what its environment holds."""
+    """Return a variable of its environment."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -207,7 +207,7 @@ def test_each_stage_has_its_own_environment(machines: Machines, tmp_path: Path) 
     assert result.to_pyarrow()["text"].to_pylist() == ["one=sweet", "two=sour"]
 
 
-def test_nobody_answers_at_the_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_address_without_a_cluster_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ray")
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
     with pytest.raises(ClusterError, match="no Ray cluster answers at RAY_ADDRESS"):

@@ -1,4 +1,4 @@
-"""A run on Ray ends although an actor never gets its place, or does not answer any more."""
+"""A run on Ray ends even if an actor never gets its resources, or stops answering."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def joined(cluster: Machines, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machi
 
 
 class First(Docs):
-    """Notes that it runs, waits, and passes on one task per row."""
+    """Log that it runs, wait, and return one task per row."""
 
     name = "first"
 
@@ -54,7 +54,7 @@ class First(Docs):
 
 
 class Then(Docs):
-    """Is started when the first stage has ended; is stopped by a signal on its first task if it is told to."""
+    """Start after the first stage has ended; optionally stop the process by a signal on its first task."""
 
     name = "then"
     is_barrier = True
@@ -80,8 +80,8 @@ def texts(results: list[Any]) -> list[str]:
     return [text for task in results for text in task.to_pyarrow()["text"].to_pylist()]
 
 
-def test_a_finished_run_does_not_wait_for_an_actor_that_has_no_place(joined: Machines, tmp_path: Path) -> None:
-    """While the first stage runs, another job takes the CPU of the head, where a worker of the second one is to be."""
+def test_finished_run_does_not_wait_for_an_actor_without_resources(joined: Machines, tmp_path: Path) -> None:
+    """While the first stage runs, another job takes the CPU of the head that a worker of the second one needs."""
     running = begin(tmp_path, Then(tmp_path).with_(num_workers=3), first_cpus=2, on_head=True)
     running.wait_for((tmp_path / "begun").exists)
     other = joined.occupy(1, joined.head)
@@ -92,7 +92,7 @@ def test_a_finished_run_does_not_wait_for_an_actor_that_has_no_place(joined: Mac
         joined.vacate(other)
 
 
-def test_a_run_whose_place_others_have_taken_ends_and_says_so(joined: Machines, tmp_path: Path) -> None:
+def test_run_whose_resources_were_taken_by_other_jobs_ends_with_an_error(joined: Machines, tmp_path: Path) -> None:
     then = Then(tmp_path).with_(resources=Resources(cpus=2))
     running = begin(tmp_path, then, place_timeout_s=2, stall_timeout_s=8)
     running.wait_for((tmp_path / "begun").exists)
@@ -105,7 +105,7 @@ def test_a_run_whose_place_others_have_taken_ends_and_says_so(joined: Machines, 
         joined.vacate(other)
 
 
-def test_a_worker_that_does_not_answer_is_replaced(joined: Machines, tmp_path: Path) -> None:
+def test_worker_that_does_not_answer_is_replaced(joined: Machines, tmp_path: Path) -> None:
     (tmp_path / "go").touch()
     running = begin(tmp_path, Then(tmp_path, is_stopped=True).with_(num_workers=1), stall_timeout_s=5)
     assert texts(running.results()) == ["0", "1", "2", "3"]

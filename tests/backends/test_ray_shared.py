@@ -1,4 +1,4 @@
-"""A cluster that is not ours alone: stores that fill up, objects that vanish, capacity that other jobs hold."""
+"""A cluster shared with other jobs: object stores that fill up, objects that are lost, resources in use."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def cluster() -> Iterator[Machines]:
 
 @pytest.fixture
 def joined(cluster: Machines, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machines]:
-    """Join it, as a script does that uses Ray itself."""
+    """Connect to it, as a script does that uses Ray itself."""
     import ray
 
     monkeypatch.setenv("RAY_ADDRESS", cluster.address)
@@ -43,7 +43,7 @@ def joined(cluster: Machines, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machi
 
 
 class Make(Docs):
-    """Makes a large task of a small one, on the machine that has two CPUs for it, and notes that it did."""
+    """Make a large task from a small one, on the machine with two free CPUs, and log it."""
 
     name = "make"
     resources = Resources(cpus=2)
@@ -60,7 +60,7 @@ class Make(Docs):
 
 
 class Hold(Docs):
-    """Takes nothing in before it may."""
+    """Process nothing before it may."""
 
     name = "hold"
 
@@ -75,7 +75,7 @@ class Hold(Docs):
 
 
 class HoldLate(Hold):
-    """Is not ready before it may."""
+    """Finish setup only when it may."""
 
     def setup(self, worker_metadata: object = None) -> None:
         wait_until_there(self.folder / "up")
@@ -93,33 +93,33 @@ def count(folder: Path, pattern: str) -> int:
     return len(list(folder.glob(pattern)))
 
 
-def test_a_store_is_not_filled_until_ray_would_write_to_disk(joined: Machines, tmp_path: Path) -> None:
+def test_object_store_is_not_filled_to_the_point_of_spilling(joined: Machines, tmp_path: Path) -> None:
     """Four tasks would be more than Ray keeps in one store, and the budget for both stores allows five.
 
-    A fourth may have been made, by the only worker, who has to keep it until there is room.
+    A fourth may have been made by the only worker, which has to keep it until there is space.
     """
     many = 3_000_000
     stages = [sources(12), Make(tmp_path, many).with_(num_workers=1), HoldLate(tmp_path).with_(num_workers=1)]
     running = Running(stages, tmp_path)
     running.wait_for(lambda: count(tmp_path, "made-*") >= 2)
     threading.Event().wait(1.0)  # that something does not happen can only be seen by waiting
-    made_for_nobody = count(tmp_path, "made-*")
+    made_while_held = count(tmp_path, "made-*")
     (tmp_path / "up").touch()
     running.wait_for(lambda: count(tmp_path, "held-*") >= 1)
     threading.Event().wait(1.0)
     made = count(tmp_path, "made-*")
     (tmp_path / "go").touch()
     assert rows(running.results()) == [{"number": i, "rows": many} for i in range(12)]
-    assert made_for_nobody <= made <= 4
+    assert made_while_held <= made <= 4
     assert joined.spilled_bytes() == 0
 
 
-def test_objects_that_vanish_are_made_again(joined: Machines, tmp_path: Path) -> None:
-    """Nothing has happened to any machine: only what lay there is gone, as whoever wants it is told."""
+def test_lost_objects_are_recomputed(joined: Machines, tmp_path: Path) -> None:
+    """No machine is lost: only its objects are, and a call that needs one fails with that error."""
     import ray
     from ray.exceptions import ObjectLostError
 
-    from penstock.backends.ray.payload import Shelf
+    from penstock.backends.ray.payload import StoreObject
 
     def gone() -> None:
         raise ObjectLostError("", None, "")
@@ -128,10 +128,10 @@ def test_objects_that_vanish_are_made_again(joined: Machines, tmp_path: Path) ->
 
     running = Running([sources(20), Make(tmp_path, 50_000), Hold(tmp_path).with_(num_workers=1)], tmp_path)
     running.wait_for(lambda: count(tmp_path, "held-*") >= 1 and count(tmp_path, "made-*") >= 4)
-    shelves = [thing for thing in gc.get_objects() if isinstance(thing, Shelf) and thing.reference is not None]
-    assert any(shelf.node is not None for shelf in shelves)
-    for shelf in shelves:
-        shelf.reference = nothing.remote()
+    stored = [thing for thing in gc.get_objects() if isinstance(thing, StoreObject) and thing.reference is not None]
+    assert any(store_object.node is not None for store_object in stored)
+    for store_object in stored:
+        store_object.reference = nothing.remote()
     (tmp_path / "go").touch()
     assert rows(running.results()) == [{"number": i, "rows": 50_000} for i in range(20)]
     counted = {stage["stage"]: stage["items_out"] for stage in summary(tmp_path)["stages"]}
@@ -140,7 +140,7 @@ def test_objects_that_vanish_are_made_again(joined: Machines, tmp_path: Path) ->
 
 
 class Begin(Docs):
-    """Notes that a worker is there, and waits."""
+    """Log that a worker has started, and wait."""
 
     name = "begin"
 
@@ -153,7 +153,7 @@ class Begin(Docs):
         return task
 
 
-def test_a_run_takes_what_other_jobs_leave_and_grows_when_they_end(
+def test_run_uses_free_resources_and_grows_when_other_jobs_end(
     joined: Machines, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     large, small = joined.occupy(2), joined.occupy(1)

@@ -1,4 +1,4 @@
-"""Whoever runs the workers, the same events at the same times lead to the same decisions."""
+"""In every backend, the same events at the same times lead to the same decisions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from penstock.testing import ListSource, make_batch
 
 @dataclass
 class Log:
-    """Everything that was said in one run, and what the scheduler was made of."""
+    """All events and actions of one run, and the arguments of its scheduler."""
 
     made_of: tuple[Sequence[PoolSpec], Cluster, Settings]
     sources: Sequence[Output] = ()
@@ -39,7 +39,7 @@ class Log:
 
 
 class Recorded(Scheduler):
-    """A scheduler that writes down what it hears and says."""
+    """A scheduler that records its events and actions."""
 
     log: Log
 
@@ -62,7 +62,7 @@ class Recorded(Scheduler):
 
 @dataclass
 class Replay:
-    """A backend on which everything happens again as it was recorded, whatever it is told."""
+    """A backend that replays recorded events, independent of the actions it receives."""
 
     heard: list[tuple[float, Sequence[Event]]]
     said: list[Action] = field(default_factory=list)
@@ -95,7 +95,7 @@ class Sleeper(ProcessingStage[DocumentBatch, DocumentBatch]):
 
 
 def run_locally(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Log:
-    """Three sleeping stages on worker processes, on GPUs that are claimed; one worker dies."""
+    """Three sleeping stages on worker processes with claimed GPUs; one worker dies."""
     monkeypatch.setattr(streaming_run, "Scheduler", Recorded)
     source = ListSource([make_batch([f"document {i}"]) for i in range(30)])
     stages = [Sleeper("fast", 0.01, 0.1), Sleeper("slow", 0.08, 0.2, folder / "died"), Sleeper("medium", 0.04, 0.3)]
@@ -108,7 +108,7 @@ def run_locally(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Log:
 
 
 def run_simulated(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Log:
-    """The same in virtual time, with workers that die for no reason."""
+    """The same in virtual time, with workers that die at random."""
     monkeypatch.setattr(simulated, "Scheduler", Recorded)
     specs = [PoolSpec(name, Resources(gpus=1)) for name in ("fast", "slow", "medium")]
     laws = [Law(constant(s), output_bytes=lambda order: 1_000, death_probability=0.05) for s in (0.01, 0.08, 0.04)]
@@ -122,7 +122,7 @@ BACKENDS: dict[str, Callable[[Path, Any], Log]] = {"local": run_locally, "simula
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_recorded_run_replays_to_the_same_actions_and_plans(
+def test_recorded_run_replays_to_the_same_actions_and_plans(
     backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = BACKENDS[backend](tmp_path, monkeypatch)
@@ -132,4 +132,4 @@ def test_a_recorded_run_replays_to_the_same_actions_and_plans(
     drive(scheduler, replay, scheduler.begin(log.began_at, log.sources))
     assert replay.said == log.said
     assert scheduler.plans == log.plans
-    assert not replay.heard, "and it ends where the other did"
+    assert not replay.heard, "the replay ends where the recorded run did"

@@ -1,4 +1,4 @@
-"""A run in which nothing moves for a while says why."""
+"""A run without progress for some time explains why."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Slow(ProcessingStage[DocumentBatch, DocumentBatch]):
         return task
 
 
-def test_the_console_says_what_everybody_waits_for(
+def test_console_explains_why_there_is_no_progress(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(streaming_run, "_SILENCE_S", 0.5)

@@ -1,4 +1,4 @@
-"""Virtual time: the simulator does what it is told, and forecasts agree with arithmetic."""
+"""The simulator in virtual time carries out actions, and forecasts agree with arithmetic."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def one_worker(*laws: Law) -> Simulation:
     return simulation
 
 
-def test_a_worker_starts_works_and_stops_in_its_time() -> None:
+def test_simulated_worker_starts_works_and_stops_on_schedule() -> None:
     simulation = one_worker(Law(constant(2.0), start_up=5.0, stop=1.0))
     assert simulation.wait(100.0) == [WorkerReady("w")]
     assert simulation.now() == 5.0
@@ -52,7 +52,7 @@ def test_outputs_wait_for_credit_and_take_memory() -> None:
     assert simulation.stored_items == 3
 
 
-def test_what_is_spilled_takes_no_memory() -> None:
+def test_spilled_outputs_take_no_memory() -> None:
     simulation = one_worker(Law(constant(1.0), output_bytes=lambda order: 10), Law(constant(1.0)))
     simulation.wait(10.0)
     simulation.carry_out(RunBatch("w", 1, ("0/a",), credit=0))
@@ -62,7 +62,7 @@ def test_what_is_spilled_takes_no_memory() -> None:
     assert simulation.trace.peak_bytes == 0
 
 
-def test_a_killed_worker_is_gone_and_says_no_more_unless_late() -> None:
+def test_killed_worker_sends_no_more_messages_unless_late_results_are_simulated() -> None:
     simulation = one_worker(Law(constant(1.0)))
     simulation.wait(10.0)
     simulation.carry_out(RunBatch("w", 1, ("0/a",), 0))
@@ -86,7 +86,7 @@ def test_poison_kills_and_setup_fails() -> None:
     assert simulation.wait(10.0) == [WorkerLost("v", "setup failed", None, 0)]
 
 
-def test_a_run_that_can_never_end_is_an_error_and_not_a_loop() -> None:
+def test_run_that_can_never_end_raises_instead_of_looping() -> None:
     def lose_everything(simulation: Simulation) -> None:
         simulation.at(1.0, lambda: simulation.lose_node("a"))
 
@@ -100,7 +100,7 @@ def test_a_run_that_can_never_end_is_an_error_and_not_a_loop() -> None:
     assert trace.finished_at == 601.0
 
 
-def test_nothing_to_do_ends_at_once() -> None:
+def test_run_without_items_ends_at_once() -> None:
     trace, scheduler = simulate([PoolSpec("p")], [Law(constant(1.0))], Cluster((Node("a", 1, 8),)), 0)
     assert scheduler.finished
     assert trace.starts == 0
@@ -119,7 +119,7 @@ def cluster(nodes: int) -> Cluster:
 
 
 @pytest.mark.parametrize(("nodes", "items"), [(1, 20_000), (20, 400_000), (1000, 100_000_000)])
-def test_a_forecast_agrees_with_arithmetic_at_any_scale(nodes: int, items: int) -> None:
+def test_forecast_agrees_with_arithmetic_at_any_scale(nodes: int, items: int) -> None:
     result = forecast(MODELS, cluster(nodes), items)
     gpu_seconds = items * (0.4 + 0.5 * 0.5 * 0.2)
     ideal = gpu_seconds / (8 * nodes)
@@ -130,7 +130,7 @@ def test_a_forecast_agrees_with_arithmetic_at_any_scale(nodes: int, items: int) 
     assert result.peak_bytes <= result.budget_bytes
 
 
-def test_one_more_gpu_is_worth_its_share() -> None:
+def test_one_more_gpu_saves_its_share_of_the_time() -> None:
     now = forecast(MODELS, cluster(4), 400_000)
     more = one_more(MODELS, cluster(4), 400_000, now)
     node, gpu = (1 - seconds / now.seconds for seconds in more.values())
@@ -138,7 +138,7 @@ def test_one_more_gpu_is_worth_its_share() -> None:
     assert gpu == pytest.approx(1 / 33, abs=0.02)
 
 
-def test_a_fixed_number_of_workers_is_the_bound_where_it_is() -> None:
+def test_fixed_number_of_workers_is_reported_as_the_limit() -> None:
     models = [PoolModel("read", Resources(), 0.1, workers=2), PoolModel("clean", Resources(), 0.1)]
     result = forecast(models, cluster(100), 1_000_000)
     assert (result.bottleneck, result.bound_by) == ("read", "its 2 workers")
@@ -146,7 +146,7 @@ def test_a_fixed_number_of_workers_is_the_bound_where_it_is() -> None:
     assert result.pools[0].workers == 2
 
 
-def test_stages_that_take_turns_are_forecast_too() -> None:
+def test_pools_that_take_turns_on_a_gpu_can_be_forecast() -> None:
     models = [PoolModel("a", Resources(gpus=1), 0.1, output_bytes=1000), PoolModel("b", Resources(gpus=1), 0.1)]
     machine = Cluster((Node("a", 4, 16, (Gpu(80),)),))
     result = forecast(models, machine, 1000)
@@ -163,7 +163,7 @@ def test_stages_that_take_turns_are_forecast_too() -> None:
         (" 2 x (2xA100-40GB, 1xL4-24, 16 cpus, 64 GiB) , (1.5cpu,500MB)", 3, 33.5, 6),
     ],
 )
-def test_a_cluster_is_written_as_people_write_it(text: str, nodes: int, cpus: float, gpus: int) -> None:
+def test_text_form_of_a_cluster_is_parsed(text: str, nodes: int, cpus: float, gpus: int) -> None:
     parsed = parse_cluster(text)
     assert len(parsed.nodes) == len({node.name for node in parsed.nodes}) == nodes
     assert sum(node.cpus for node in parsed.nodes) == cpus
@@ -173,21 +173,21 @@ def test_a_cluster_is_written_as_people_write_it(text: str, nodes: int, cpus: fl
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", "there is no node in it"),
+        ("", "it has no nodes"),
         ("0x(8cpu,16GB)", "0 nodes of"),
         ("(8cpu,16GB) (8cpu,16GB)", "expected ',' or the end"),
         ("(8cpu,8cpu,16GB)", "each once"),
-        ("(16GB)", "says nothing about CPUs"),
+        ("(16GB)", "does not state CPUs"),
         ("8cpu,16GB", "expected a kind of node at '8cpu,16GB' (character 1)"),
     ],
 )
-def test_a_cluster_that_makes_no_sense_is_refused_with_the_place(text: str, expected: str) -> None:
+def test_invalid_cluster_text_is_refused_with_the_position(text: str, expected: str) -> None:
     with pytest.raises(ValueError, match="cluster") as caught:
         parse_cluster(text)
     assert expected in str(caught.value)
 
 
-def test_turns_need_no_more_than_the_budget() -> None:
+def test_pools_that_take_turns_stay_within_the_budget() -> None:
     trace, scheduler = simulate(
         [PoolSpec("a", Resources(gpus=1)), PoolSpec("b", Resources(gpus=1))],
         [Law(constant(0.1), fan_out=lambda order: 50, output_bytes=lambda order: 100), Law(constant(0.01))],
@@ -197,4 +197,4 @@ def test_turns_need_no_more_than_the_budget() -> None:
     )
     assert len(trace.results) == 1000
     assert trace.peak_bytes <= 1000
-    assert scheduler.credits.spilled > 0, "fifty outputs do not fit, and the one GPU is taken: some go to disk"
+    assert scheduler.credits.spilled > 0, "fifty outputs do not fit, and the one GPU is in use: some are spilled"

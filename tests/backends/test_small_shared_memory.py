@@ -1,4 +1,4 @@
-"""Shared memory that is small or full, as in most containers: what does not fit is stored on disk, and runs do not fail."""
+"""With small or full shared memory, as in most containers, tasks are stored on disk, and runs do not fail."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.runtime.transport import dump_task, load
 from penstock.testing import ListSource, make_batch
 from penstock.text import JsonlWriter
 
-# Twelve tasks of 2 MB each, kept until the source is done: a stage with a batch of all of them waits for the last.
+# Twelve tasks of 2 MB each are stored at the same time: a stage with a batch size of twelve waits for the last.
 SCRIPT = """
 import sys
 from penstock import DocumentBatch, Pipeline, ProcessingStage, Resources
@@ -50,7 +50,7 @@ print(len(results))
 
 @needs_mounts
 @pytest.mark.parametrize("size", ["8m", "4k"])
-def test_a_run_with_more_between_stages_than_shared_memory_holds_succeeds(size: str, tmp_path: Path) -> None:
+def test_run_with_more_data_in_flight_than_shared_memory_succeeds(size: str, tmp_path: Path) -> None:
     (tmp_path / "job.py").write_text(SCRIPT)
     command = with_small_disk(Path("/dev/shm"), size, [sys.executable, "job.py"])
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -58,18 +58,18 @@ def test_a_run_with_more_between_stages_than_shared_memory_holds_succeeds(size: 
     written = [json.loads(path.read_text())["text"] for path in (tmp_path / "out").glob("*.jsonl")]
     assert sorted(text.rstrip("x") for text in written) == sorted(str(number) for number in range(12))
     summary = json.loads((tmp_path / "run/summary.json").read_text())
-    assert summary["budget_bytes"] == 10**9, "what is on disk for want of shared memory counts like the rest"
+    assert summary["budget_bytes"] == 10**9, "tasks on disk for lack of shared memory count against the budget"
     assert summary["peak_bytes"] > 20_000_000
 
 
 @needs_mounts
-def test_doctor_says_that_shared_memory_is_small(tmp_path: Path) -> None:
+def test_doctor_reports_small_shared_memory(tmp_path: Path) -> None:
     command = with_small_disk(Path("/dev/shm"), "64m", [sys.executable, "-m", "penstock", "doctor"])
     said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stdout
     assert "67.1 MB in /dev/shm, 67.1 MB free: this is little." in said
 
 
-def test_a_task_that_does_not_fit_is_written_to_disk(tmp_path: Path) -> None:
+def test_task_that_does_not_fit_into_shared_memory_is_written_to_disk(tmp_path: Path) -> None:
     memory, spill = tmp_path / "memory", tmp_path / "spill"
     memory.mkdir()
     spill.mkdir()
@@ -82,7 +82,7 @@ def test_a_task_that_does_not_fit_is_written_to_disk(tmp_path: Path) -> None:
 
 
 @needs_mounts
-def test_a_full_spill_folder_is_named_with_the_way_out(tmp_path: Path) -> None:
+def test_full_spill_folder_is_named_with_a_remedy(tmp_path: Path) -> None:
     job = SCRIPT.replace('run_dir="run"', 'run_dir="run", spill_dir="spill"')
     (tmp_path / "job.py").write_text(job)
     (tmp_path / "spill").mkdir()
@@ -95,7 +95,7 @@ def test_a_full_spill_folder_is_named_with_the_way_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["a file", "inside a file"])
-def test_a_bad_spill_folder_is_refused_before_anything_is_touched(kind: str, tmp_path: Path) -> None:
+def test_unusable_spill_folder_is_refused_before_anything_is_written(kind: str, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "out").mkdir()
     (tmp_path / "out/old.jsonl").write_text('{"text": "earlier output"}\n')

@@ -1,4 +1,4 @@
-"""Processes that serve one pool after another, and those that must not."""
+"""Worker processes that are reused for another pool, and those that must not be."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from penstock import DocumentBatch, Pipeline, ProcessingStage, Resources, StreamingExecutor
 from penstock.backends.local.backend import LocalBackend
-from penstock.backends.local.fork_server import Loaded, fork_server
+from penstock.backends.local.fork_server import fork_server
 from penstock.backends.local.messages import MessageChannel
 from penstock.backends.local.spares import Spare, Spares
 from penstock.dedup import ExactDeduplicationWorkflow
@@ -20,7 +20,7 @@ from penstock.schedule.actions import Action, StartWorker
 from penstock.testing import make_batch
 
 
-def test_phases_of_a_deduplication_share_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_phases_of_a_deduplication_reuse_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "in").mkdir()
     lines = [json.dumps({"id": i, "text": f"text {i % 7}"}) for i in range(20)]
     (tmp_path / "in" / "a.jsonl").write_text("\n".join(lines))
@@ -44,15 +44,15 @@ def test_phases_of_a_deduplication_share_processes(tmp_path: Path, monkeypatch: 
     )
     found = workflow.run(StreamingExecutor(show_progress=False, cpus=2))
     assert found.metadata["num_duplicates"] == 13
-    assert {*begun} == {*range(6)}, "a pool for each phase; what makes one thing of everything is in one with its phase"
-    assert len(forked) <= 4, "three at the same time, and a guard of the run's folders"
+    assert {*begun} == {*range(6)}, "a pool for each phase; joining stages share the pool of their phase"
+    assert len(forked) <= 4, "three workers at the same time, and the cleaner of the run's folders"
     for process in forked:
         process.join(timeout=10)
     assert not any(process.is_alive() for process in forked)
 
 
 class WhoAmI(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Writes down which process it is in."""
+    """Create a file with its process id in the name."""
 
     def __init__(self, name: str, folder: str, cpus: float) -> None:
         self.name = name
@@ -64,7 +64,7 @@ class WhoAmI(ProcessingStage[DocumentBatch, DocumentBatch]):
         return task
 
 
-def test_stages_of_a_user_share_no_process(tmp_path: Path) -> None:
+def test_user_stages_do_not_reuse_processes(tmp_path: Path) -> None:
     stages = [WhoAmI(name, str(tmp_path), cpus).with_(batch_size=1) for name, cpus in (("a", 1), ("b", 1.5))]
     executor = StreamingExecutor(show_progress=False, cpus=4, config={"execution_mode": "batch"})
     Pipeline("p", stages=stages).run(executor, [make_batch(["x"]) for _ in range(4)])
@@ -77,8 +77,8 @@ def _exit() -> None:
     pass
 
 
-def test_only_who_is_alive_and_new_to_a_pool_is_taken() -> None:
-    context = fork_server(Loaded.KERNELS)
+def test_only_live_processes_that_have_not_served_the_pool_are_reused() -> None:
+    context = fork_server(["penstock.dedup.preload"])
     ours, theirs = context.Pipe()
     dead, alive = context.Process(target=_exit), context.Process(target=theirs.recv)
     for process in (dead, alive):
@@ -88,8 +88,8 @@ def test_only_who_is_alive_and_new_to_a_pool_is_taken() -> None:
     spares.add(Spare(dead, MessageChannel(ours), 1, frozenset({0}), 0.0))
     spares.add(Spare(alive, MessageChannel(ours), 1, frozenset({0}), 0.0))
     assert spares.pids == [dead.pid, alive.pid]
-    assert spares.take(0, 1) is None, "who is recycled does not come back"
-    assert spares.take(1, 2) is None, "other limits"
+    assert spares.take(0, 1) is None, "a process never serves the same pool twice"
+    assert spares.take(1, 2) is None, "another number of threads"
     spares.let_go(1.0)
     taken = spares.take(1, 1)
     assert taken is not None

@@ -1,4 +1,4 @@
-"""Runs that are stopped by a signal or killed: what runs is finished, the exit code tells, and nothing is left behind."""
+"""Runs stopped by a signal or killed: running tasks are finished, the exit code is set, and nothing is left."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def write_job(folder: Path) -> None:
 
 
 def start(folder: Path, **environment: str) -> subprocess.Popen[str]:
-    """Start the job in a process group of its own, and wait until its last pool has something to do."""
+    """Start the job in a separate process group, and wait until its last pool has work."""
     process = subprocess.Popen(
         [sys.executable, "job.py"],
         cwd=folder,
@@ -85,7 +85,7 @@ def start(folder: Path, **environment: str) -> subprocess.Popen[str]:
 
 
 def left_behind(folder: Path, pid: int) -> list[Path]:
-    """Return everything of a process in shared memory, its spill folder and among temporary files."""
+    """Return the files of a process in shared memory, its spill folder and the temporary folder."""
     in_memory = [*Path("/dev/shm").glob(f"penstock-{pid}-*"), *Path(tempfile.gettempdir()).glob(f"penstock-*{pid}-*")]
     return [*in_memory, *(folder / "spill").iterdir()]
 
@@ -100,7 +100,7 @@ def assert_all_gone(folder: Path, pid: int, family: list[psutil.Process]) -> Non
     ("number", "code", "to_group"),
     [(signal.SIGTERM, 143, False), (signal.SIGTERM, 143, True), (signal.SIGHUP, 129, True)],
 )
-def test_a_signal_finishes_what_runs_and_the_run_can_be_resumed(
+def test_signal_finishes_running_tasks_and_the_run_can_be_resumed(
     number: signal.Signals, code: int, to_group: bool, tmp_path: Path
 ) -> None:
     write_job(tmp_path)
@@ -111,8 +111,8 @@ def test_a_signal_finishes_what_runs_and_the_run_can_be_resumed(
     (tmp_path / "go").touch()
     _, stderr = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == code, stderr
-    assert f"Stopping on {number.name}: what runs is being finished" in stderr
-    assert "Run it with checkpoint state to go on" in stderr
+    assert f"Stopping on {number.name}: running tasks are being finished" in stderr
+    assert "Run it with checkpoint state to resume" in stderr
     assert "Traceback" not in stderr
     assert_all_gone(tmp_path, process.pid, family)
     assert not (tmp_path / "out/_penstock/dead_letters.jsonl").exists()
@@ -124,19 +124,19 @@ def test_a_signal_finishes_what_runs_and_the_run_can_be_resumed(
     assert sorted(written) == [f"document {number} " * 2000 for number in range(FILES)]
 
 
-def test_what_does_not_finish_in_time_is_abandoned(tmp_path: Path) -> None:
+def test_tasks_that_exceed_the_grace_period_are_abandoned(tmp_path: Path) -> None:
     write_job(tmp_path)
     process = start(tmp_path, GRACE="0.3")
     family = psutil.Process(process.pid).children(recursive=True)
     os.killpg(process.pid, signal.SIGTERM)
     _, stderr = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 143, stderr
-    assert "Run it with checkpoint state to go on" in stderr
+    assert "Run it with checkpoint state to resume" in stderr
     assert_all_gone(tmp_path, process.pid, family)
 
 
 @pytest.mark.parametrize("to_group", [False, True], ids=["the driver", "the group"])
-def test_a_killed_driver_with_several_pools_leaves_nothing(to_group: bool, tmp_path: Path) -> None:
+def test_killed_driver_with_several_pools_leaves_no_files_or_processes(to_group: bool, tmp_path: Path) -> None:
     write_job(tmp_path)
     (tmp_path / "go").touch()
     for attempt in range(2):
@@ -149,8 +149,8 @@ def test_a_killed_driver_with_several_pools_leaves_nothing(to_group: bool, tmp_p
         (tmp_path / "state/journal.penstock").rename(tmp_path / f"journal-{attempt}")
 
 
-def test_workers_and_the_processes_beside_them_leave_signals_to_the_driver(tmp_path: Path) -> None:
-    """Some schedulers send SIGTERM to every process of a job, whatever group it is in."""
+def test_workers_and_helper_processes_ignore_signals_for_the_driver(tmp_path: Path) -> None:
+    """Some schedulers send SIGTERM to every process of a job, regardless of its process group."""
     write_job(tmp_path)
     process = start(tmp_path)
     family = psutil.Process(process.pid).children(recursive=True)
@@ -164,7 +164,7 @@ def test_workers_and_the_processes_beside_them_leave_signals_to_the_driver(tmp_p
     assert_all_gone(tmp_path, process.pid, family)
 
 
-def test_a_program_that_a_stage_starts_can_be_ended() -> None:
+def test_program_started_by_a_stage_can_be_terminated() -> None:
     def start_and_end(task: DocumentBatch) -> DocumentBatch:
         program = subprocess.Popen(["sleep", "1000"])
         program.terminate()
@@ -175,7 +175,7 @@ def test_a_program_that_a_stage_starts_can_be_ended() -> None:
     assert len(Pipeline("p", stages=stages).run(StreamingExecutor(cpus=2, show_progress=False))) == 1
 
 
-def test_a_signal_that_the_process_ignores_stays_ignored(tmp_path: Path) -> None:
+def test_signal_that_the_process_ignores_remains_ignored(tmp_path: Path) -> None:
     write_job(tmp_path)
     (tmp_path / "job.py").write_text(f"import signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n{SCRIPT}")
     process = start(tmp_path)
@@ -189,7 +189,7 @@ EXECUTORS: list[Any] = [InlineExecutor, StreamingExecutor]
 
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize("moment", ["before it begins", "while the ledger is written", "while it runs"])
-def test_sigterm_in_any_part_of_a_run_ends_it_and_gives_the_handlers_back(
+def test_sigterm_at_any_point_ends_the_run_and_restores_the_handlers(
     executor: Any, moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     driver = os.getpid()
@@ -219,7 +219,7 @@ def test_sigterm_in_any_part_of_a_run_ends_it_and_gives_the_handlers_back(
     assert list(Path("/dev/shm").glob(f"penstock-{driver}-*")) == []
 
 
-def test_a_run_in_another_thread_leaves_signals_alone() -> None:
+def test_run_in_another_thread_installs_no_signal_handlers() -> None:
     results: list[Any] = []
     before = signal.getsignal(signal.SIGTERM)
 

@@ -1,4 +1,4 @@
-"""What one run has learnt about its stages, the next one begins with."""
+"""A run starts with the speeds of its stages that an earlier run has measured."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def run(folder: Path, *, seconds: float = 0.2, **settings: Any) -> list[dict[str
     return executor.last_summary.plans or []
 
 
-def test_the_second_run_is_balanced_from_its_first_decision(tmp_path: Path) -> None:
+def test_second_run_is_balanced_from_its_first_plan(tmp_path: Path) -> None:
     first = run(tmp_path / "a")
-    assert first[0]["workers"] == (1, 1, 1, 1), "nobody knows anything yet"
+    assert first[0]["workers"] == (1, 1, 1, 1), "no speed is known yet"
     learnt = json.loads(speeds_file().read_text())
     seconds = [speed["seconds_per_item"] for speed in learnt["pools"].values()]
     for slept, measured, speed in zip((0.01, 0.2, 0.05), seconds[1:], list(learnt["pools"].values())[1:], strict=True):
@@ -55,38 +55,40 @@ def test_the_second_run_is_balanced_from_its_first_decision(tmp_path: Path) -> N
     assert second[0]["bottleneck"] is not None
 
 
-def test_other_parameters_are_another_stage(tmp_path: Path) -> None:
+def test_speed_is_not_reused_for_other_parameters(tmp_path: Path) -> None:
     run(tmp_path / "a")
     assert run(tmp_path / "b", seconds=0.1)[0]["workers"][2] == 1
 
 
-def test_it_can_be_switched_off(tmp_path: Path) -> None:
+def test_profile_can_be_switched_off(tmp_path: Path) -> None:
     run(tmp_path / "a", profile=False)
     assert not speeds_file().exists()
 
 
-def test_a_damaged_file_costs_only_the_head_start(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damaged_speeds_file_is_replaced_and_does_not_fail_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     speeds_file().parent.mkdir(parents=True)
     speeds_file().write_text('{"version": 1, "pools": {"x": {"seconds_per_item": "soon"}}}')
     assert run(tmp_path)[0]["workers"] == (1, 1, 1, 1)
     assert "begins without the speeds of earlier ones" in capsys.readouterr().err
-    assert len(speeds_file().read_text()) > 200, "and the next run has good ones again"
+    assert len(speeds_file().read_text()) > 200, "the next run has valid speeds again"
 
 
-def test_old_speeds_make_room_for_new_ones(tmp_path: Path) -> None:
+def test_oldest_speeds_are_removed_above_the_maximum(tmp_path: Path) -> None:
     path = tmp_path / "speeds.json"
     for i in range(3):
         write_speeds({f"{i}-{j}": Speed(1.0, 1.0, 0.0) for j in range(300)}, path)
     assert read_speeds(["0-0", "1-99", "1-100", "2-299"], path) == [None, None, *[Speed(1.0, 1.0, 0.0)] * 2]
 
 
-def test_a_folder_that_cannot_be_written_fails_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unwritable_cache_folder_does_not_fail_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").touch()
     write_speeds({"x": Speed(1.0, 1.0, 0.0)}, tmp_path / "file" / "speeds.json")
     assert "were not kept" in capsys.readouterr().err
 
 
-def test_other_code_is_another_stage() -> None:
+def test_speed_is_not_reused_for_other_code() -> None:
     def keys(body: str) -> list[str]:
         place: dict[str, Any] = {"ProcessingStage": ProcessingStage}
         exec(f"class Stage(ProcessingStage):\n    name = 'stage'\n    def process(self, task):\n        {body}", place)
@@ -97,7 +99,7 @@ def test_other_code_is_another_stage() -> None:
     assert len({tuple(keys(body)) for body in ("return task", "return None", "return task.a", "return lambda: 1")}) == 4
 
 
-def test_where_a_stage_writes_to_is_not_what_makes_it_fast(tmp_path: Path) -> None:
+def test_output_folder_does_not_change_the_key_of_a_speed(tmp_path: Path) -> None:
     def keys(**parameters: Any) -> list[str]:
         stages = Pipeline("p", stages=[ListSource([make_batch(["a"])]), JsonlWriter(**parameters)]).build()
         return keys_of(make_plan("p", stages, Cluster((Node("a", 2, 8),)), listing={}))

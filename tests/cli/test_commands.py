@@ -180,7 +180,7 @@ def test_a_stopped_run_prints_how_to_resume_and_resumes(tmp_path: Path) -> None:
         (tmp_path / f"crawl/{number}.jsonl").write_text(json.dumps({"text": f"doc {number}"}) + "\n")
     stopped = penstock(tmp_path, "run", "job.yaml", "--checkpoint", "state")
     assert stopped.returncode == 130
-    assert "2 source tasks are complete. Run it with checkpoint state to go on." in stopped.stderr
+    assert "2 source tasks are complete. Run it with checkpoint state to resume." in stopped.stderr
     resumed = penstock(tmp_path, "run", "job.yaml", "--checkpoint", "state")
     assert resumed.returncode == 0, resumed.stderr
     assert "2 source tasks had been completed" in resumed.stderr

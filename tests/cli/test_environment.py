@@ -134,6 +134,6 @@ def test_sigterm_exits_with_143_and_prints_how_to_resume(tmp_path: Path) -> None
     process.send_signal(signal.SIGTERM)
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == 143
-    assert "0 source tasks are complete. Run it with checkpoint state to go on." in stderr
+    assert "0 source tasks are complete. Run it with checkpoint state to resume." in stderr
     assert "penstock: stopped by SIGTERM." in stderr
     assert "Traceback" not in stderr

@@ -89,7 +89,7 @@ def test_a_recipe_needs_the_time_per_task_of_its_pools(tmp_path: Path) -> None:
     [
         (["run.json", "--cluster", "4x(8xH100,128cpu,1TB)"], "'8xH100' in '(8xH100,128cpu,1TB)' is not understood"),
         (["run.json", "--cluster", "4y(128cpu)"], "expected a kind of node at '4y(128cpu)' (character 1)"),
-        (["run.json", "--cluster", "(128cpu)"], "says nothing about memory, as in 1TB"),
+        (["run.json", "--cluster", "(128cpu)"], "does not state memory, as in 1TB"),
         (["run.json", "--cluster", "(8cpu,16GB)"], "a worker of 'embed' needs 1 CPU, 1 GPU, which fits on no node"),
         (["run.json", "--cluster", CLUSTER, "--seconds", "ebmed=1"], "Did you mean 'embed'?"),
         (["run.json", "--cluster", CLUSTER, "--seconds", "embed=fast"], "'fast' is not a number that is 0 or more"),

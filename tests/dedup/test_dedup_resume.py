@@ -136,7 +136,7 @@ def test_a_run_that_is_stopped_says_how_to_go_on_and_leaves_no_empty_folder_when
         patch.setattr(Conclude, "process", lambda *_: signal.raise_signal(signal.SIGINT))
         with pytest.raises(KeyboardInterrupt):
             workflow.run(quiet())
-    assert "Run the same again to go on: what is complete is not done again." in capsys.readouterr().err
+    assert "Run it again to resume: completed work is not repeated." in capsys.readouterr().err
     assert (tmp_path / "out/_penstock/dedup").exists()
     (tmp_path / "out/_penstock/dedup/of-other-files").mkdir()
     with monkeypatch.context() as patch:
@@ -176,7 +176,7 @@ def test_what_was_stopped_by_ctrl_c_and_goes_on_comes_to_the_same(tmp_path: Path
     stopped = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=False
     )
-    assert "Run the same again to go on" in stopped.stderr
+    assert "Run it again to resume" in stopped.stderr
     assert not list((tmp_path / "out").glob("*DuplicateIds/*")), "nothing is concluded from a part"
     keep = Interrupts(driver=0, marker=str(tmp_path / "pressed"))
     again = make(tmp_path, input_blocksize="1KB")

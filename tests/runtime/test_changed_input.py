@@ -1,4 +1,4 @@
-"""Input that changes between a run and its resume: the result is that of a new run, or an error that names the files."""
+"""Input that changes before a resume: the result equals that of a new run, or an error names the files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Stage = ProcessingStage[Any, Any]
 
 
 class Watch(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Notes what passes, and fails at one document while a file is there."""
+    """Log each document, and fail at one document while a marker file exists."""
 
     def __init__(self, folder: Path, at: str = "") -> None:
         self.folder, self.at = folder, at
@@ -66,7 +66,7 @@ def run(stages: list[Stage], state: Path | None = None, executor: Any = None, gi
 
 
 def files_in(folder: Path) -> dict[str, bytes]:
-    """Return every file of an output except what holds times, and the ledger, which may be laid out differently."""
+    """Return every output file, except those that contain times and the ledger, whose layout may differ."""
     found = [path for path in sorted(folder.rglob("*")) if path.is_file() and "ledger" not in path.parts]
     return {str(path.relative_to(folder)): path.read_bytes() for path in found if path.name != "summary.json"}
 
@@ -76,7 +76,7 @@ def documents_in(folder: Path) -> dict[str, bytes]:
 
 
 def decisions_in(folder: Path) -> list[tuple[str, int]]:
-    """Return which documents the ledger knows, by block and row."""
+    """Return the documents in the ledger, by block and row."""
     return sorted(
         (block, row)
         for part in find_ledger(str(folder)).parts
@@ -123,7 +123,7 @@ READERS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
 @pytest.mark.parametrize("interrupted", [False, True], ids=["complete", "interrupted"])
-def test_the_result_is_that_of_a_new_run(
+def test_result_after_changed_input_equals_that_of_a_new_run(
     tmp_path: Path, change: Callable[[Path], None], reader: dict[str, Any], interrupted: bool
 ) -> None:
     make_input(tmp_path)
@@ -141,14 +141,14 @@ def test_the_result_is_that_of_a_new_run(
     assert files_in(tmp_path / "out") == files_in(tmp_path / "fresh")
     assert [task.task_id for task in results] == [task.task_id for task in fresh]
     assert decisions_in(tmp_path / "out") == decisions_in(tmp_path / "fresh")
-    # And once more, without any change: nothing is read again.
+    # A further run without any change reads nothing again.
     (tmp_path / "passed").unlink()
     run(resumed, tmp_path / "state")
     assert not (tmp_path / "passed").exists()
     assert files_in(tmp_path / "out") == files_in(tmp_path / "fresh")
 
 
-def test_the_user_is_told_what_changed_and_only_that_is_done_again(
+def test_changed_files_are_reported_and_only_those_are_processed_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     make_input(tmp_path)
@@ -162,7 +162,7 @@ def test_the_user_is_told_what_changed_and_only_that_is_done_again(
     told = capsys.readouterr().err
     assert (
         f"the input has changed since the last run: 3 changed ({folder}/b.jsonl, {folder}/c.jsonl, {folder}/d.jsonl); "
-        f"1 new ({folder}/aa.jsonl); 1 gone ({folder}/a.jsonl). 4 complete source tasks no longer hold: 4 output files"
+        f"1 new ({folder}/aa.jsonl); 1 gone ({folder}/a.jsonl). 4 complete source tasks are no longer valid: 4 output files"
     ) in told
     passed = {text.split()[1] for text in (tmp_path / "passed").read_text().splitlines()}
     assert passed == {"b", "c", "d", "aa", "more-b", "more-d"}
@@ -194,7 +194,9 @@ def test_a_change_that_keeps_size_and_time_is_seen(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [append, all_at_once])
-def test_worker_processes_come_to_the_same(tmp_path: Path, change: Callable[[Path], None]) -> None:
+def test_worker_processes_give_the_same_result_after_changed_input(
+    tmp_path: Path, change: Callable[[Path], None]
+) -> None:
     make_input(tmp_path)
 
     def executor() -> StreamingExecutor:
@@ -232,7 +234,7 @@ def test_parquet_files_of_several_row_groups(tmp_path: Path, target: int | None)
     assert files_in(tmp_path / "out") == files_in(tmp_path / "fresh")
 
 
-def test_a_compressed_file_that_was_read_in_pieces_and_not_to_its_end(tmp_path: Path) -> None:
+def test_changed_compressed_file_that_was_read_only_partly(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     path = tmp_path / "in/a.jsonl.gz"
     path.write_bytes(gzip.compress(lines("a", 4000).encode()))
@@ -271,17 +273,17 @@ def test_output_of_another_input_stays_when_changed_input_is_resumed(tmp_path: P
     assert sorted(found.values()) == sorted(documents_in(tmp_path / "fresh").values())
 
 
-def test_files_of_which_nobody_can_tell_stop_the_run_and_are_named(tmp_path: Path) -> None:
+def test_output_files_of_unknown_origin_stop_the_run_and_are_named(tmp_path: Path) -> None:
     make_input(tmp_path)
     pipeline = stages(tmp_path, "out")
     run(pipeline, tmp_path / "state")
-    (tmp_path / "out/0123456789ab.jsonl").write_text("of nobody knows whom\n")
+    (tmp_path / "out/0123456789ab.jsonl").write_text("of unknown origin\n")
     append(tmp_path)
     before = files_in(tmp_path)
     with pytest.raises(CheckpointError) as caught:
         run(pipeline, tmp_path / "state")
     assert "2 changed" in str(caught.value)
-    assert "1 output files (0123456789ab.jsonl)" in str(caught.value)
+    assert "1 output file (0123456789ab.jsonl)" in str(caught.value)
     assert f"To start over, delete {tmp_path / 'state'} and the output in {tmp_path / 'out'}" in str(caught.value)
     assert files_in(tmp_path) == before
 
@@ -294,7 +296,7 @@ class JoinPairs(ProcessingStage[DocumentBatch, DocumentBatch]):
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_stage_that_takes_several_tasks_at_once_refuses_changed_input(
+def test_pipeline_with_a_stage_that_joins_tasks_refuses_changed_input(
     tmp_path: Path, change: Callable[[Path], None]
 ) -> None:
     make_input(tmp_path)
@@ -308,13 +310,13 @@ def test_a_stage_that_takes_several_tasks_at_once_refuses_changed_input(
 
 
 class Collect(ProcessingStage[FileGroupTask, FileGroupTask]):
-    """Comes after a writer, so that what was written cannot be told from the results."""
+    """Run after a writer, so that output files cannot be attributed to results."""
 
     def process(self, task: FileGroupTask) -> None:
         return None
 
 
-def test_a_writer_in_the_middle_refuses_changed_input_but_not_new_files(tmp_path: Path) -> None:
+def test_pipeline_with_a_writer_in_the_middle_refuses_changed_but_not_new_files(tmp_path: Path) -> None:
     make_input(tmp_path)
     pipeline = [*stages(tmp_path, "out"), Collect()]
     run(pipeline, tmp_path / "state")
@@ -327,7 +329,7 @@ def test_a_writer_in_the_middle_refuses_changed_input_but_not_new_files(tmp_path
         run(pipeline, tmp_path / "state")
 
 
-def test_results_without_a_writer_are_those_of_a_new_run(tmp_path: Path) -> None:
+def test_results_without_a_writer_equal_those_of_a_new_run(tmp_path: Path) -> None:
     make_input(tmp_path)
     pipeline = stages(tmp_path, "out")[:-1]
 
@@ -339,7 +341,7 @@ def test_results_without_a_writer_are_those_of_a_new_run(tmp_path: Path) -> None
     assert texts(run(pipeline, tmp_path / "state")) == texts(run(pipeline))
 
 
-def test_files_that_initial_tasks_name_are_known_by_their_content_too(tmp_path: Path) -> None:
+def test_files_of_initial_tasks_are_compared_by_content(tmp_path: Path) -> None:
     make_input(tmp_path)
     given = [FileGroupTask("in", [str(tmp_path / f"in/{name}.jsonl")]) for name in "abcde"]
 
@@ -360,9 +362,7 @@ def test_files_that_initial_tasks_name_are_known_by_their_content_too(tmp_path: 
     assert files_in(tmp_path / "out") == files_in(tmp_path / "fresh")
 
 
-def test_a_run_that_is_killed_while_it_withdraws_ends_like_any_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_run_killed_during_a_withdrawal_can_be_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_input(tmp_path)
     pipeline = stages(tmp_path, "out")
     run(pipeline, tmp_path / "state")
@@ -383,7 +383,7 @@ def test_a_run_that_is_killed_while_it_withdraws_ends_like_any_other(
     assert files_in(tmp_path / "out") == files_in(tmp_path / "fresh")
 
 
-def test_another_path_is_another_run(tmp_path: Path) -> None:
+def test_another_input_path_is_a_different_run(tmp_path: Path) -> None:
     make_input(tmp_path)
     shutil.copytree(tmp_path / "in", tmp_path / "other")
     run([JsonlReader(tmp_path / "in"), JsonlWriter(tmp_path / "out")], tmp_path / "state")
@@ -391,7 +391,7 @@ def test_another_path_is_another_run(tmp_path: Path) -> None:
         run([JsonlReader(tmp_path / "other"), JsonlWriter(tmp_path / "out")], tmp_path / "state")
 
 
-def test_results_that_cannot_be_stored_are_made_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_results_that_cannot_be_stored_are_computed_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     make_input(tmp_path)
 
     class Hold(ProcessingStage[DocumentBatch, DocumentBatch]):

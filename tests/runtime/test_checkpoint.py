@@ -1,4 +1,4 @@
-"""A run that was stopped and resumed leaves what an undisturbed run leaves: nothing lost, nothing twice."""
+"""A run that was stopped and resumed has the same output as an undisturbed run: no losses, no duplicates."""
 
 import json
 import subprocess
@@ -16,7 +16,7 @@ from penstock.text import JsonlReader, JsonlWriter, ScoreFilter, WordCountFilter
 
 
 class Fuse(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Fails at one document while a file is there, and notes what passes."""
+    """Fail at one document while a marker file exists, and log the others."""
 
     def __init__(self, folder: Path, at: str) -> None:
         self.folder, self.at = folder, at
@@ -31,7 +31,7 @@ class Fuse(ProcessingStage[DocumentBatch, DocumentBatch]):
 
 
 class JoinPairs(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Makes one batch of two: what comes out belongs to two sources."""
+    """Join two batches, so that each output belongs to two sources."""
 
     batch_size = 2
 
@@ -40,7 +40,7 @@ class JoinPairs(ProcessingStage[DocumentBatch, DocumentBatch]):
 
 
 def files_in(folder: Path) -> dict[str, bytes]:
-    """Return every file of an output except the totals, which hold times, and the list of its stages."""
+    """Return every output file, except the summary, which contains times, and the list of its stages."""
     others = ("summary.json", "rules.json")
     found = sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in others)
     return {str(path.relative_to(folder)): path.read_bytes() for path in found}
@@ -70,7 +70,7 @@ def run(
 
 @pytest.mark.parametrize("blown_at", range(5))
 @pytest.mark.parametrize("joining", [False, True], ids=["one for one", "two to one"])
-def test_a_resumed_run_is_as_if_nothing_had_happened(tmp_path: Path, blown_at: int, joining: bool) -> None:
+def test_resumed_run_has_the_same_output_as_an_undisturbed_run(tmp_path: Path, blown_at: int, joining: bool) -> None:
     make_input(tmp_path / "in")
     middle = [JoinPairs()] if joining else []
     undisturbed = run(stages(tmp_path, "whole", *middle))
@@ -84,10 +84,10 @@ def test_a_resumed_run_is_as_if_nothing_had_happened(tmp_path: Path, blown_at: i
     names = [(task.task_id, [Path(path).name for path in task.data]) for task in resumed]
     assert names == [(task.task_id, [Path(path).name for path in task.data]) for task in undisturbed]
     passed = (tmp_path / "passed").read_text().splitlines()
-    assert sorted(passed) == [f"doc {number}" for number in range(5)], "what was done is not done again"
+    assert sorted(passed) == [f"doc {number}" for number in range(5)], "completed work is not repeated"
 
 
-def test_a_run_that_was_complete_does_nothing_again(tmp_path: Path) -> None:
+def test_complete_run_repeats_nothing(tmp_path: Path) -> None:
     make_input(tmp_path / "in")
     pipeline = stages(tmp_path, "out", Fuse(tmp_path, ""))
     first = run(pipeline, tmp_path / "checkpoint")
@@ -98,7 +98,7 @@ def test_a_run_that_was_complete_does_nothing_again(tmp_path: Path) -> None:
     assert (tmp_path / "passed").read_text() == passed
 
 
-def test_a_file_that_arrives_later_is_read_by_the_next_run(tmp_path: Path) -> None:
+def test_new_file_is_read_by_the_next_run(tmp_path: Path) -> None:
     make_input(tmp_path / "in")
     pipeline = stages(tmp_path, "out", Fuse(tmp_path, ""))
     run(pipeline, tmp_path / "checkpoint")
@@ -108,8 +108,8 @@ def test_a_file_that_arrives_later_is_read_by_the_next_run(tmp_path: Path) -> No
     assert len((tmp_path / "passed").read_text().splitlines()) == 6
 
 
-def test_five_initial_tasks_and_a_first_stage_of_one_for_one_give_five_outputs(tmp_path: Path) -> None:
-    # The incumbent gives every such source the same id: 5 inputs gave 1 output after a resume.
+def test_five_initial_tasks_give_five_outputs_after_a_resume(tmp_path: Path) -> None:
+    # With equal ids for all such sources, 5 inputs would give 1 output after a resume.
     given = [make_batch([f"doc {number}"]) for number in range(5)]
     pipeline: list[ProcessingStage[Any, Any]] = [Fuse(tmp_path, "doc 3")]
     (tmp_path / "armed").touch()
@@ -121,7 +121,7 @@ def test_five_initial_tasks_and_a_first_stage_of_one_for_one_give_five_outputs(t
     assert [task.task_id for task in results] == [f"0_{number}" for number in range(5)]
 
 
-def test_other_initial_tasks_are_not_taken_for_done(tmp_path: Path) -> None:
+def test_other_initial_tasks_are_not_treated_as_done(tmp_path: Path) -> None:
     pipeline: list[ProcessingStage[Any, Any]] = [ScoreFilter(WordCountFilter(min_words=0))]
     run(pipeline, tmp_path / "checkpoint", [make_batch(["old"])])
     with pytest.raises(CheckpointError, match="initial"):
@@ -164,7 +164,7 @@ def test_another_pipeline_is_refused_but_other_resources_are_not(tmp_path: Path)
 
 
 @pytest.mark.parametrize("tail", [b"\x07", b"\x00" * 16, b"\x10\x00\x00\x00\xff\xff\xff\xffhalf a record"])
-def test_a_torn_end_of_the_journal_costs_nothing_but_work(tmp_path: Path, tail: bytes) -> None:
+def test_truncated_journal_only_repeats_work(tmp_path: Path, tail: bytes) -> None:
     make_input(tmp_path / "in")
     pipeline = stages(tmp_path, "out", Fuse(tmp_path, ""))
     run(pipeline, tmp_path / "checkpoint")
@@ -177,7 +177,7 @@ def test_a_torn_end_of_the_journal_costs_nothing_but_work(tmp_path: Path, tail: 
     assert len((tmp_path / "passed").read_text().splitlines()) == 5
 
 
-def test_a_process_killed_in_the_middle_of_a_file_leaves_no_trace_after_the_resume(tmp_path: Path) -> None:
+def test_resume_after_a_kill_in_the_middle_of_a_file_leaves_no_trace(tmp_path: Path) -> None:
     make_input(tmp_path / "in")
     script = textwrap.dedent("""
         import os, sys
@@ -204,7 +204,7 @@ def test_a_process_killed_in_the_middle_of_a_file_leaves_no_trace_after_the_resu
     }
 
 
-def test_dead_letters_of_what_was_done_before_are_kept(tmp_path: Path) -> None:
+def test_dead_letters_of_completed_sources_are_kept_on_resume(tmp_path: Path) -> None:
     make_input(tmp_path / "in")
     (tmp_path / "armed").touch()
     pipeline = stages(tmp_path, "out", Fuse(tmp_path, "doc 2"))
@@ -216,7 +216,7 @@ def test_dead_letters_of_what_was_done_before_are_kept(tmp_path: Path) -> None:
     assert [json.loads(line)["excerpt"] for line in letters] == [f"broken {number}" for number in range(5)]
 
 
-def test_a_checkpoint_that_cannot_be_opened_says_so(tmp_path: Path) -> None:
+def test_checkpoint_that_cannot_be_opened_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(CheckpointError, match=r"cannot be opened.*checkpoint_path is a folder on this machine"):
         run([ListSource([])], tmp_path / "file" / "below")

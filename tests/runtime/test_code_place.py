@@ -1,4 +1,4 @@
-"""An error names the line of the user's own code, whatever library the exception came out of."""
+"""An error names the line of the user's own code, even if a library raised the exception."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A source is complete when nothing that descends from it is on its way, whatever the order of events."""
+"""A source is complete when none of its descendants is in flight, for any order of events."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def task(name: str, *sources: str) -> Task[Any]:
     return made
 
 
-def test_a_source_is_complete_when_its_last_descendant_is_through() -> None:
+def test_source_is_complete_when_its_last_descendant_is_done() -> None:
     completion = Completion()
     source, left, right = task("s", "s"), task("l", "s"), task("r", "s")
     completion.enter([source])
@@ -28,10 +28,10 @@ def test_a_source_is_complete_when_its_last_descendant_is_through() -> None:
     assert completion.take_complete() == {}
     completion.finish([right])
     assert [out.task_id for out in completion.take_complete()["s"].outputs] == ["l", "r"]
-    assert completion.take_complete() == {}, "told once"
+    assert completion.take_complete() == {}, "reported once"
 
 
-def test_tasks_that_waited_for_all_sources_keep_all_of_them_open_and_hold_few_names() -> None:
+def test_tasks_after_a_barrier_keep_all_sources_open_with_few_source_ids() -> None:
     completion = Completion()
     sources = [task(f"s{number}", f"s{number}") for number in range(100)]
     begun = [task("") for _ in range(100)]
@@ -46,7 +46,7 @@ def test_tasks_that_waited_for_all_sources_keep_all_of_them_open_and_hold_few_na
     assert len(completion.take_complete()) == 100
 
 
-def test_a_source_of_which_nothing_is_left_is_complete() -> None:
+def test_source_without_outputs_is_complete() -> None:
     completion = Completion()
     source = task("s", "s")
     completion.enter([source])
@@ -56,14 +56,14 @@ def test_a_source_of_which_nothing_is_left_is_complete() -> None:
     assert (record.outputs, [rejection.reason for rejection in record.rejections]) == ([], ["bad line"])
 
 
-def test_sources_worked_on_together_are_complete_together() -> None:
+def test_sources_processed_together_are_complete_together() -> None:
     completion = Completion()
     one, two, rest, joint = task("1", "1"), task("2", "2"), task("2b", "2"), task("j", "1", "2")
     completion.enter([one, two, rest])
     completion.enter([joint])
     completion.leave([one, two])
     completion.finish([joint])
-    assert completion.take_complete() == {}, "1 is bound to 2 by what they made together, and 2 is not through"
+    assert completion.take_complete() == {}, "1 and 2 have a common output, and 2 is not complete"
     completion.leave([rest])
     taken = completion.take_complete()
     assert set(taken) == {"1", "2"}
@@ -71,7 +71,7 @@ def test_sources_worked_on_together_are_complete_together() -> None:
 
 
 def groups(links: list[set[str]], sources: list[str]) -> dict[str, frozenset[str]]:
-    """Return for each source all that it is bound to, the slow and obvious way."""
+    """Return the group of each source, computed in a slow and obvious way."""
     found = {source: {source} for source in sources}
     for _ in sources:
         for link in links:
@@ -82,7 +82,7 @@ def groups(links: list[set[str]], sources: list[str]) -> dict[str, frozenset[str
 
 
 @given(data=st.data(), count=st.integers(1, 5))
-def test_any_interleaving_gives_every_output_exactly_once_and_never_too_early(data: st.DataObject, count: int) -> None:
+def test_any_interleaving_yields_every_output_once_and_never_too_early(data: st.DataObject, count: int) -> None:
     completion = Completion()
     names = [f"s{number}" for number in range(count)]
     on_the_way: list[Task[Any]] = [task(name, name) for name in names]

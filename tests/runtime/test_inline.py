@@ -1,4 +1,4 @@
-"""A whole pipeline in this process: depth first, in order, and tidy when something breaks."""
+"""A whole pipeline in this process: depth first, in order, with teardown after errors."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ Stage = ProcessingStage[Any, Any]
 
 
 class Log(ProcessingStage[Task[Any], Task[Any]]):
-    """Writes every call into a file: the stage that runs is a copy, and a list would stay with it."""
+    """Log every call to a file: the stage that runs is a copy, so a list would not reach the test."""
 
     def __init__(self, path: Path, name: str, batch_size: int = 1, failing: str = "") -> None:
         self.path, self.name, self.batch_size, self.failing = path, name, batch_size, failing
@@ -35,7 +35,7 @@ class Log(ProcessingStage[Task[Any], Task[Any]]):
 
 
 class Apart(Log):
-    """The same in a pool of its own."""
+    """The same in a separate pool."""
 
     resources = Resources(cpus=0.5, memory_gb=0.1)
 
@@ -68,7 +68,7 @@ def folder_of(path: Path, **files: str) -> str:
 
 
 class UntypedSource(ProcessingStage):  # type: ignore[type-arg]
-    """A source as a user writes it who knows nothing of type hints."""
+    """A source without type hints."""
 
     is_source_stage = True
 
@@ -77,7 +77,7 @@ class UntypedSource(ProcessingStage):  # type: ignore[type-arg]
 
 
 @pytest.mark.parametrize("source", [ListSource(batches("a", "b", "c")), UntypedSource()], ids=["typed", "untyped"])
-def test_a_task_goes_all_the_way_before_the_next_one_is_touched(tmp_path: Path, source: Stage) -> None:
+def test_task_passes_all_stages_before_the_next_one_is_read(tmp_path: Path, source: Stage) -> None:
     log = tmp_path / "log"
     stages = [source, Log(log, "read"), Apart(log, "clean"), Log(log, "write")]
     assert texts(run(*stages)) == ["a", "b", "c"]
@@ -91,7 +91,7 @@ def test_batches_are_filled_across_sources(tmp_path: Path) -> None:
     assert texts(results) == ["a", "b", "c"]
 
 
-def test_outputs_come_in_the_order_of_the_input_whatever_order_they_were_made_in() -> None:
+def test_outputs_are_in_input_order_regardless_of_processing_order() -> None:
     class Split(ProcessingStage[DocumentBatch, DocumentBatch]):
         def process(self, task: DocumentBatch) -> list[DocumentBatch]:
             return [make_batch([text]) for text in task.to_pyarrow()["text"].to_pylist()]
@@ -117,21 +117,21 @@ def test_a_stage_may_drop_everything(tmp_path: Path) -> None:
     assert work_events(tmp_path / "log") == []
 
 
-def test_a_sink_keeps_what_reached_it() -> None:
+def test_sink_keeps_the_tasks_that_reach_it() -> None:
     sink = ListSink()
     run(ListSource(batches("a", "b")), sink)
     assert texts(sink.tasks) == ["a", "b"]
 
 
 @pytest.mark.parametrize("kind", [Log, Apart])
-def test_a_failing_stage_stops_the_run_and_everything_is_torn_down(tmp_path: Path, kind: type[Log]) -> None:
+def test_failing_stage_stops_the_run_and_all_stages_are_torn_down(tmp_path: Path, kind: type[Log]) -> None:
     log = tmp_path / "log"
     with pytest.raises(StageError, match="stage 'bad': process failed on task 0_1: RuntimeError: b is broken"):
         run(Log(log, "good"), kind(log, "bad", failing="b"), initial=batches("a", "b", "c"))
     assert events(log) == ["good a", "bad a", "good b", "bad b", "bad teardown", "good teardown"]
 
 
-def test_a_teardown_that_fails_too_does_not_hide_what_went_wrong(tmp_path: Path) -> None:
+def test_failing_teardown_does_not_hide_the_first_error(tmp_path: Path) -> None:
     log = tmp_path / "log"
 
     class Worse(Log):
@@ -144,14 +144,14 @@ def test_a_teardown_that_fails_too_does_not_hide_what_went_wrong(tmp_path: Path)
     assert events(log)[-3:] == ["bad teardown", "middle teardown", "good teardown"]
 
 
-def test_trouble_in_one_pools_teardown_does_not_keep_the_other_pools_from_theirs(tmp_path: Path) -> None:
+def test_error_in_one_pools_teardown_does_not_skip_the_other_pools(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with pytest.raises(StageError, match="stage 'bad': teardown failed"):
         run(Log(log, "good"), Apart(log, "bad", failing="teardown"), initial=batches("a"))
     assert events(log)[-2:] == ["bad teardown", "good teardown"]
 
 
-def test_records_set_aside_and_totals_lie_in_the_output_folder(tmp_path: Path) -> None:
+def test_dead_letters_and_summary_are_in_the_output_folder(tmp_path: Path) -> None:
     source = folder_of(tmp_path / "in", a='{"text": "one"}\nnot json\n{"text": "one two"}\n')
     executor = InlineExecutor(show_progress=False)
     stages: list[Stage] = [
@@ -178,7 +178,7 @@ def test_records_set_aside_and_totals_lie_in_the_output_folder(tmp_path: Path) -
     assert executor.last_summary.to_dict() == summary
 
 
-def test_a_second_run_leaves_no_records_of_the_first(tmp_path: Path) -> None:
+def test_second_run_removes_the_records_of_the_first(tmp_path: Path) -> None:
     source = folder_of(tmp_path / "in", a='{"text": "one"}\nnot json\n')
     stages: list[Stage] = [JsonlReader(source), JsonlWriter(tmp_path / "out")]
     run(*stages)
@@ -188,7 +188,9 @@ def test_a_second_run_leaves_no_records_of_the_first(tmp_path: Path) -> None:
     assert kept == ["ledger", "origins.json", "summary.json"]
 
 
-def test_a_run_without_output_writes_nothing_unless_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_without_output_writes_nothing_unless_run_dir_is_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     run(ListSource(batches("a")))
     assert list(tmp_path.iterdir()) == []
@@ -196,7 +198,7 @@ def test_a_run_without_output_writes_nothing_unless_asked(tmp_path: Path, monkey
     assert sorted(path.name for path in (tmp_path / "about").iterdir()) == ["ledger", "summary.json"]
 
 
-def test_what_was_read_kept_and_dropped_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_summary_shows_documents_read_kept_and_dropped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = folder_of(tmp_path / "in", a='{"text": "one"}\n' * 3 + '{"text": "one two"}\n')
     stages: list[Stage] = [ScoreFilter(WordCountFilter(min_words=2)), JsonlWriter(tmp_path / "out")]
     Pipeline("p", stages=[JsonlReader(source), *stages]).run(InlineExecutor())
@@ -224,7 +226,7 @@ def test_an_unknown_setting_is_refused() -> None:
         InlineExecutor({"loging_interval": 1})
 
 
-def test_a_missing_input_is_a_mistake_in_the_plan_beside_the_others(tmp_path: Path) -> None:
+def test_missing_input_is_reported_with_the_other_mistakes_of_the_plan(tmp_path: Path) -> None:
     with pytest.raises(PlanError) as caught:
         run(
             JsonlReader(tmp_path / "gone"),

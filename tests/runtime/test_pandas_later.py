@@ -1,4 +1,4 @@
-"""Pandas is imported where somebody may need it: Arrow knows it there, and nobody waits for it elsewhere."""
+"""Pandas is imported only in processes whose stages may need it; there Arrow recognizes its data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def run(script: str, folder: Path) -> str:
     return done.stdout
 
 
-def test_arrow_does_without_until_it_is_expected(tmp_path: Path) -> None:
+def test_arrow_does_not_import_pandas_until_it_is_expected(tmp_path: Path) -> None:
     pytest.importorskip("pandas")
     said = run(
         """
@@ -38,7 +38,7 @@ def test_arrow_does_without_until_it_is_expected(tmp_path: Path) -> None:
     assert said.split() == ["False", "1"]
 
 
-def test_arrow_still_makes_a_frame_when_asked(tmp_path: Path) -> None:
+def test_arrow_still_makes_a_data_frame_on_request(tmp_path: Path) -> None:
     pytest.importorskip("pandas")
     said = run(
         """
@@ -53,8 +53,8 @@ def test_arrow_still_makes_a_frame_when_asked(tmp_path: Path) -> None:
     assert said.split() == ["3"]
 
 
-def test_a_stage_of_a_user_finds_arrow_as_ever_also_after_a_deduplication(tmp_path: Path) -> None:
-    """The deduplication starts the server that workers are forked from, without pandas."""
+def test_user_stage_after_a_deduplication_can_pass_pandas_data_to_arrow(tmp_path: Path) -> None:
+    """The deduplication starts the fork server, without pandas."""
     pytest.importorskip("pandas")
     (tmp_path / "in").mkdir()
     lines = [json.dumps({"id": str(number), "text": "the same"}) for number in range(3)]

@@ -1,4 +1,4 @@
-"""A failure file is opened only if its user says so: opening it runs the code in it."""
+"""A failure file is opened only if the user trusts it, because opening it runs the code in it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from penstock.testing import make_batch
 
 
 class Harm:
-    """Makes a file when it is unpickled."""
+    """Create a file when unpickled."""
 
     def __init__(self, mark: Path) -> None:
         self.mark = mark
@@ -49,7 +49,7 @@ def kept(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("options", [[], ["--show"]])
-def test_nothing_in_a_file_runs_unless_it_is_trusted(tmp_path: Path, options: list[str]) -> None:
+def test_code_in_a_failure_file_does_not_run_unless_trusted(tmp_path: Path, options: list[str]) -> None:
     path = tmp_path / "planted.pickle"
     path.write_bytes(pickle.dumps(Harm(tmp_path / "ran")))
     os.utime(path, (0, 1_700_000_000))
@@ -61,7 +61,7 @@ def test_nothing_in_a_file_runs_unless_it_is_trusted(tmp_path: Path, options: li
     assert f"penstock reproduce --trust {path}" in done.stderr
 
 
-def test_a_trusted_file_shows_the_failure(tmp_path: Path) -> None:
+def test_trusted_failure_file_reproduces_the_failure(tmp_path: Path) -> None:
     path = kept(tmp_path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     steps, tasks = load_failure(path, trusted=True)
@@ -69,7 +69,7 @@ def test_a_trusted_file_shows_the_failure(tmp_path: Path) -> None:
     assert tasks[0].data["text"].to_pylist() == ["a"]
 
 
-def test_a_file_that_everybody_may_change_is_refused_even_if_trusted(tmp_path: Path) -> None:
+def test_world_writable_failure_file_is_refused_even_if_trusted(tmp_path: Path) -> None:
     path = kept(tmp_path)
     path.chmod(0o666)
     owner = pwd.getpwuid(os.getuid()).pw_name
@@ -79,7 +79,7 @@ def test_a_file_that_everybody_may_change_is_refused_even_if_trusted(tmp_path: P
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")
-def test_a_file_of_another_user_is_refused_even_if_trusted(tmp_path: Path) -> None:
+def test_failure_file_of_another_user_is_refused_even_if_trusted(tmp_path: Path) -> None:
     path = kept(tmp_path)
     os.chown(path, 12345, -1)
     with pytest.raises(InputError, match=r"belongs to user 12345.*another user has written what would run as you"):
@@ -89,7 +89,7 @@ def test_a_file_of_another_user_is_refused_even_if_trusted(tmp_path: Path) -> No
     assert load_failure(path, trusted=True, owner="12345")
 
 
-def test_a_stage_that_cannot_be_pickled_after_its_setup_keeps_no_failure_and_stops_nobody(tmp_path: Path) -> None:
+def test_failure_of_a_stage_that_cannot_be_pickled_is_not_stored_and_raises_nothing(tmp_path: Path) -> None:
     stage = Refuse()
     stage.connection = (tmp_path / "file").open("w")  # type: ignore[attr-defined]
     assert keep_failure(tmp_path / "w0-1.pickle", [stage], [make_batch(["a"])]) == ""

@@ -1,4 +1,4 @@
-"""A stage may give its tasks one by one: each is carried to the end before the next one is asked for."""
+"""A stage may return an iterator: each task passes all stages before the next one is requested."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from penstock.testing import ListSource, make_batch, run_stage
 
 
 class Cut(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Gives every document on its own, and notes when."""
+    """Yield every document as a task of its own, and log it."""
 
     name = "cut"
 
@@ -59,20 +59,20 @@ def run(steps: list[Any], *tasks: Task[Any], **settings: Any) -> list[Task[Any]]
     return worker.run(root_tasks(tasks)).outputs
 
 
-def test_each_is_carried_to_the_end_before_the_next_is_asked_for() -> None:
+def test_each_yielded_task_passes_all_stages_before_the_next_is_requested() -> None:
     events: list[str] = []
     run([Cut(events), Note(events)], make_batch(["a", "b"]))
     assert events == ["cut 0", "note 0_0_0", "cut 1", "note 0_0_1"]
 
 
-def test_a_stage_behind_it_that_takes_several_gets_several() -> None:
+def test_downstream_batch_stage_receives_full_batches_from_an_iterator() -> None:
     events: list[str] = []
     run([Cut(events), Note(events, batch_size=2)], make_batch(["a", "b", "c"]))
     assert events == ["cut 0", "cut 1", "note 0_0_0 0_0_1", "cut 2", "note 0_0_2"]
 
 
 class Make(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Makes megabytes out of every document, one after the other or all at once."""
+    """Make megabytes from every document, one after the other or all at once."""
 
     def __init__(self, *, one_by_one: bool) -> None:
         self.one_by_one = one_by_one
@@ -89,7 +89,7 @@ class Shorten(ProcessingStage[DocumentBatch, DocumentBatch]):
 
 
 class Weigh(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Notes how much memory is in use while it works."""
+    """Log the memory in use while it runs."""
 
     def __init__(self) -> None:
         self.held: list[int] = []
@@ -106,7 +106,7 @@ def make_large(task: DocumentBatch) -> DocumentBatch:
 
 @pytest.mark.parametrize("one_by_one", [True, False])
 @pytest.mark.parametrize("settings", [{}, {"max_attempts": 3}], ids=["bare", "with care"])
-def test_what_was_worked_on_is_held_by_nobody_while_later_stages_work(
+def test_processed_tasks_are_not_held_in_memory_while_later_stages_run(
     one_by_one: bool, settings: dict[str, Any]
 ) -> None:
     weigh, before = Weigh(), pa.total_allocated_bytes()
@@ -115,7 +115,7 @@ def test_what_was_worked_on_is_held_by_nobody_while_later_stages_work(
     assert max(weigh.held) - before < 500_000
 
 
-def test_names_and_counts_are_those_of_a_list() -> None:
+def test_ids_and_counts_of_an_iterator_equal_those_of_a_list() -> None:
     worker = ChainRunner([Cut()])
     worker.start(NodeInfo("n"), WorkerMetadata("w"))
     outputs = worker.run(root_tasks([make_batch(["a", "b"]), make_batch(["c"])])).outputs
@@ -124,22 +124,22 @@ def test_names_and_counts_are_those_of_a_list() -> None:
     assert (counters.tasks, counters.items_in, counters.items_out) == (2, 3, 3)
 
 
-def test_nothing_at_all_is_fine() -> None:
+def test_iterator_may_be_empty() -> None:
     assert run_stage(Cut(), make_batch([])) == []
 
 
-def test_trouble_on_the_way_begins_again_and_gives_nothing_twice() -> None:
+def test_iterator_that_raises_is_restarted_without_duplicate_outputs() -> None:
     outputs = run([Cut(fail_at=2, times=1)], make_batch(["a", "b", "c", "d"]), max_attempts=3)
     assert texts(outputs) == ["a", "b", "c", "d"]
 
 
-def test_trouble_that_stays_names_the_stage_and_the_task() -> None:
+def test_iterator_that_always_raises_names_stage_and_task() -> None:
     with pytest.raises(StageError, match="stage 'cut': process failed on task 0_0: OSError: connection reset"):
         run([Cut(fail_at=1, times=99)], make_batch(["a", "b"]), max_attempts=3)
 
 
 @pytest.mark.parametrize("step", [0, 1])
-def test_rows_are_counted_over_all_pieces_when_some_are_left_out(step: int) -> None:
+def test_row_numbers_count_over_all_yielded_tasks_when_rows_are_excluded(step: int) -> None:
     events: list[str] = []
     worker = ChainRunner([Cut(events), Note(events)])
     batch = root_tasks([make_batch(["a", "b", "c", "d"])])
@@ -147,7 +147,7 @@ def test_rows_are_counted_over_all_pieces_when_some_are_left_out(step: int) -> N
     assert texts(worker.run(batch, [Selection(step, 1, 3)]).outputs) == ["b", "c"]
 
 
-def test_trying_a_part_does_not_read_what_comes_after_it() -> None:
+def test_probe_of_a_range_does_not_read_beyond_it() -> None:
     events: list[str] = []
     ChainRunner([Cut(events), Note([])]).run(root_tasks([make_batch(["a", "b", "c", "d"])]), [Selection(1, 0, 2)])
     assert events == ["cut 0", "cut 1"]
@@ -162,7 +162,7 @@ class Picky(ProcessingStage[DocumentBatch, DocumentBatch]):
         return task
 
 
-def test_a_row_that_kills_the_worker_is_found_among_the_pieces(tmp_path: Path) -> None:
+def test_row_that_kills_the_worker_is_found_in_an_iterator(tmp_path: Path) -> None:
     documents = [f"good {i}" for i in range(10)]
     documents[3] = documents[8] = "poison"
     executor = StreamingExecutor(
@@ -175,7 +175,7 @@ def test_a_row_that_kills_the_worker_is_found_among_the_pieces(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("apart", [False, True], ids=["one pool", "two pools"])
-def test_every_executor_gives_the_same(apart: bool, tmp_path: Path) -> None:
+def test_every_executor_returns_the_same_tasks(apart: bool, tmp_path: Path) -> None:
     behind = Note([]).with_(resources=Resources(cpus=0.5 if apart else 1.0))
     stages: list[Any] = [ListSource([make_batch(["a", "b", "c"]), make_batch(["d"])]), Cut(), behind]
     for executor in (

@@ -1,6 +1,6 @@
-"""A worker runs tasks through its stages, counts what happens in each, and blames the right one."""
+"""A worker runs tasks through its stages, counts what each stage does, and names the stage that fails."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -8,9 +8,11 @@ import pytest
 from penstock import DocumentBatch, FileGroupTask, ProcessingStage, Task
 from penstock.core.lineage import root_tasks
 from penstock.core.stage import Spec
+from penstock.core.verdicts import Verdicts
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
 from penstock.errors import MissingColumnError, StageError
 from penstock.plan.fuse import fuse
+from penstock.runtime.observer import NullObserver, StepObserver
 from penstock.runtime.worker import ChainRunner
 from penstock.testing import make_batch, run_stage
 from penstock.text import RepeatedLinesFilter, ScoreFilter, WordCountFilter
@@ -19,7 +21,7 @@ NODE, WORKER = NodeInfo("n1"), WorkerMetadata("w1")
 
 
 class Recording(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Notes every call in a list it shares with the test."""
+    """Log every call in a list shared with the test."""
 
     def __init__(self, name: str, events: list[str], failing: str = "") -> None:
         self.name, self.events, self.failing = name, events, failing
@@ -62,7 +64,7 @@ def run(worker: ChainRunner, *tasks: Task[Any]) -> list[Task[Any]]:
     return outputs
 
 
-def test_the_life_of_a_worker() -> None:
+def test_worker_prepares_sets_up_processes_and_tears_down_in_order() -> None:
     events: list[str] = []
     run(ChainRunner([Recording("a", events), Recording("b", events)]), make_batch(["x"]), make_batch(["y"]))
     assert events == [
@@ -72,7 +74,7 @@ def test_the_life_of_a_worker() -> None:
     ]  # fmt: skip
 
 
-def test_only_what_was_set_up_is_torn_down() -> None:
+def test_only_stages_that_were_set_up_are_torn_down() -> None:
     events: list[str] = []
     worker = ChainRunner([Recording("a", events), Recording("b", events, failing="setup"), Recording("c", events)])
     worker._steps[1].setup_on_node = lambda *_: None  # type: ignore[method-assign]
@@ -82,7 +84,7 @@ def test_only_what_was_set_up_is_torn_down() -> None:
     assert events == ["a.setup_on_node", "c.setup_on_node", "a.setup", "b.setup", "a.teardown"]
 
 
-def test_trouble_in_one_teardown_does_not_keep_the_others_from_theirs() -> None:
+def test_error_in_one_teardown_does_not_skip_the_others() -> None:
     events: list[str] = []
     worker = ChainRunner([Recording("a", events), Recording("b", events, failing="teardown")])
     worker.start(NODE, WORKER)
@@ -91,7 +93,7 @@ def test_trouble_in_one_teardown_does_not_keep_the_others_from_theirs() -> None:
     assert events[-2:] == ["b.teardown", "a.teardown"]
 
 
-def test_counters_say_what_each_stage_did() -> None:
+def test_counters_report_inputs_outputs_and_time_of_each_stage() -> None:
     seconds = iter(range(100))
     drop_half = Returns(lambda task: DocumentBatch("d", task.data.slice(0, 2)))
     worker = ChainRunner([drop_half, Returns(lambda task: None).with_(name="drop")], clock=lambda: next(seconds))
@@ -106,7 +108,7 @@ def test_counters_say_what_each_stage_did() -> None:
     assert (second.stage, second.items_in, second.items_out, second.dropped, second.bytes_out) == ("drop", 4, 0, 4, 0)
 
 
-def test_merged_filters_keep_counters_of_their_own() -> None:
+def test_merged_filters_have_separate_counters() -> None:
     batch = make_batch(["one", "one two", "one two\none two", "a b c d"])
     filters = [
         ScoreFilter(WordCountFilter(min_words=2)),
@@ -132,7 +134,7 @@ def test_merged_filters_count_every_task_of_a_larger_batch() -> None:
     assert [(c.items_in, c.items_out) for c in worker.counters] == [(4, 3), (3, 3)]
 
 
-def test_a_stages_own_numbers_are_counted_and_travel_with_the_task() -> None:
+def test_custom_metrics_are_counted_and_attached_to_the_task() -> None:
     class Metric(ProcessingStage[DocumentBatch, DocumentBatch]):
         name = "metric"
 
@@ -148,14 +150,14 @@ def test_a_stages_own_numbers_are_counted_and_travel_with_the_task() -> None:
     assert [task._stage_perf[0].custom_metrics["links"] for task in outputs] == [2, 1]
 
 
-def test_the_size_a_task_reports_is_in_bytes_and_not_in_rows() -> None:
+def test_reported_size_of_a_task_is_in_bytes() -> None:
     batch = make_batch(["x" * 2**20])
     [result] = run_stage(Returns(lambda task: task), batch)
     assert result._stage_perf[0].input_data_size_mb == pytest.approx(1, rel=0.01)
     assert result._stage_perf[0].num_items_processed == 1
 
 
-def test_a_stage_takes_no_more_tasks_at_once_than_it_asks_for() -> None:
+def test_stage_receives_at_most_batch_size_tasks_per_call() -> None:
     sizes: list[int] = []
 
     class Batched(ProcessingStage[DocumentBatch, DocumentBatch]):
@@ -201,7 +203,7 @@ def test_an_error_is_counted() -> None:
         (iter([7]), "int: 7"),
     ],
 )
-def test_a_wrong_result_is_named(returned: Any, named: str) -> None:
+def test_result_that_is_not_a_task_is_named_in_the_error(returned: Any, named: str) -> None:
     with pytest.raises(
         StageError, match=f"stage 'returns': .*a task, a list or an iterator of tasks, or None; got .*{named}"
     ):
@@ -218,7 +220,7 @@ def test_a_batch_stage_must_return_a_list() -> None:
 
 
 @pytest.mark.parametrize("filters", [WordCountFilter(), [WordCountFilter(), RepeatedLinesFilter()]])
-def test_a_missing_column_error_says_what_is_there_and_what_to_set(filters: Any) -> None:
+def test_missing_column_error_lists_columns_and_the_parameter_to_set(filters: Any) -> None:
     with pytest.raises(MissingColumnError) as caught:
         run_stage(ScoreFilter(filters), make_batch(["x"], text_field="body"))
     stage, message = str(caught.value).split(": ", 1)
@@ -226,7 +228,7 @@ def test_a_missing_column_error_says_what_is_there_and_what_to_set(filters: Any)
     assert message == "column 'text' is missing; the batch has 'id', 'body'. Set text_field='body' if that is the one."
 
 
-def test_the_parameter_to_set_is_the_one_that_holds_the_columns_name() -> None:
+def test_missing_column_error_names_the_parameter_with_that_column() -> None:
     class Detect(ProcessingStage[DocumentBatch, DocumentBatch]):
         def __init__(self, url_field: str) -> None:
             self.url_field = url_field
@@ -245,3 +247,40 @@ def test_a_stage_may_refuse_a_task() -> None:
 
     with pytest.raises(StageError, match="validate_input refused task"):
         run(ChainRunner([Picky("p", [])]), make_batch(["x"]))
+
+
+class Recorder(NullObserver):
+    """Log the calls of a worker to its observer."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def begin(self, number: int, tasks: Sequence[Task[Any]]) -> StepObserver:
+        self.calls.append(f"begin {number}: {len(tasks)} tasks")
+        return self
+
+    def gave(self, outputs: Sequence[Task[Any]], verdicts: Sequence[Verdicts]) -> None:
+        self.calls.append(f"gave {sum(output.num_items for output in outputs)} items, {len(verdicts)} verdicts")
+
+    def end(self, stage: ProcessingStage[Any, Any]) -> None:
+        self.calls.append(f"end {stage.name}")
+
+    def failed(self, number: int, task: Task[Any], position: int) -> None:
+        self.calls.append(f"failed {number}: row {position}")
+
+    def write(self) -> None:
+        self.calls.append(f"write: {self.writes}")
+
+
+def test_observer_is_told_inputs_outputs_and_failures_of_each_step() -> None:
+    def fail_on_bad(task: Task[Any]) -> Task[Any]:
+        if "bad" in task.data.column("text").to_pylist():
+            raise ValueError("bad text")
+        return task
+
+    observer = Recorder()
+    worker = ChainRunner([Returns(fail_on_bad).with_(name="check")], max_attempts=1, observer=observer)
+    run(worker, make_batch(["good", "bad"]))
+    assert observer.calls == [
+        "begin 0: 1 tasks", "failed 0: row 1", "gave 1 items, 0 verdicts", "end check", "write: True",
+    ]  # fmt: skip

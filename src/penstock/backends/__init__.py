@@ -1,1 +1,1 @@
-"""Where workers live: on this machine, on a cluster, or in a simulation. All are driven by the same scheduler."""
+"""Backends: run workers on this machine, on a Ray cluster, or in a simulation, driven by the same scheduler."""

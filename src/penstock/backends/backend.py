@@ -1,4 +1,4 @@
-"""What a backend has to offer: a clock, hands and ears. Nothing else is asked of it."""
+"""Interfaces of a backend and of the place where a run happens, and the loop that drives a scheduler."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ from penstock.schedule.scheduler import Scheduler
 
 
 class Backend(Protocol):
-    """Carries out what the scheduler says, and reports what happens."""
+    """Carry out the actions of the scheduler, and report events."""
 
     def now(self) -> float:
-        """Return the time in seconds, from any beginning."""
+        """Return the time in seconds, from an arbitrary start."""
         ...
 
     def carry_out(self, action: Action) -> None:
-        """Do it, or begin to do it; never wait for it."""
+        """Perform an action, or start it, without waiting for its end."""
         ...
 
     def wait(self, until: float) -> Sequence[Event]:
-        """Return what has happened, as soon as something has; nothing, if that time comes first."""
+        """Wait for events and return them; return none if ``until`` comes first."""
         ...
 
 
 class RunBackend(Backend, Protocol):
-    """What an executor asks of a backend beyond that, for a run whose tasks are real."""
+    """A backend that processes real tasks for an executor."""
 
     @property
     def peak_resident(self) -> int:
-        """The most memory all workers together were seen to use."""
+        """The peak memory of all workers together, in bytes."""
         ...
 
     def put(self, key: str, task: Task[Any]) -> StoredTask:
-        """Store a task that the run begins with."""
+        """Store an initial task."""
         ...
 
     def ask_to_stop(self) -> None:
-        """Note that the user wants to stop; may be called from a signal handler."""
+        """Request a stop; may be called from a signal handler."""
         ...
 
     def wake_on(self, descriptor: int) -> None:
@@ -54,7 +54,7 @@ class RunBackend(Backend, Protocol):
         ...
 
     def close(self) -> None:
-        """End everything that is still there, and leave nothing behind."""
+        """End all workers, and release everything that the run uses."""
         ...
 
 
@@ -62,31 +62,31 @@ class Venue(Protocol):
     """Where a run takes place: this machine, or a cluster."""
 
     cluster: Cluster
-    # How long a message to a worker and back takes.
+    # The time for a message to a worker and its answer.
     round_trip_s: float
-    # Whether other jobs may take a place before a worker gets it.
+    # Whether other jobs may use the resources before a worker gets them.
     has_others: bool
 
     def free(self, plan: Plan, say: Callable[[str], None]) -> Cluster:
-        """Return what of the cluster others leave to a run; wait, and say so, while that is not enough to begin."""
+        """Return the resources that other jobs leave free; wait, with a message, until they are enough to start."""
         ...
 
     def installs_for(self, pool: Pool) -> bool:
-        """Tell whether an environment has to be installed before a worker of a pool can begin."""
+        """Tell whether an environment must be installed before a worker of a pool can start."""
         ...
 
     def budget(self, asked: int | None) -> int:
-        """Return how many bytes may lie between stages: as asked, or what is reasonable here."""
+        """Return the maximum number of bytes stored between stages: as requested, or a default."""
         ...
 
     def backend(
-        self, plan: Plan, books: RunRecord, *, max_attempts: int, spill_dir: str | None, ledger: KeptLedger | None
+        self, plan: Plan, record: RunRecord, *, max_attempts: int, spill_dir: str | None, ledger: KeptLedger | None
     ) -> RunBackend:
-        """Make ready to run a plan."""
+        """Return a backend that runs the plan."""
         ...
 
     def close(self) -> None:
-        """Leave."""
+        """Disconnect, and release everything that the run uses."""
         ...
 
 
@@ -98,9 +98,9 @@ def drive(
     look: Callable[[float], None] | None = None,
     look_every: float = inf,
 ) -> None:
-    """Run until the scheduler says that it is finished: events in, actions out.
+    """Pass events to the scheduler and its actions to the backend, until the scheduler is finished.
 
-    Somebody who wants to watch is called with the time, so many seconds apart, whether something happens or not.
+    ``look`` is called with the time every ``look_every`` seconds, with or without events.
     """
     actions = first_actions
     next_look = -inf

@@ -1,4 +1,4 @@
-"""A chain of stages, set up where it will run: after what changes the meaning of modules, within its own limits."""
+"""Set up a chain of stages in a worker: import path, compatibility modules, limits, then the stages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import cloudpickle
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
-from penstock.ledger.record.collector import LedgerOrders
+from penstock.ledger.record.collector import Collector, LedgerOrders
 from penstock.runtime.limits import limit_gpu, limit_threads
 from penstock.runtime.node_preparation import prepare_node_once
 from penstock.runtime.position_file import PositionFile
@@ -23,7 +23,7 @@ from penstock.runtime.worker import ChainRunner
 
 @dataclass(frozen=True)
 class ChainOrders:
-    """What a worker of any backend has to know to set its stages up."""
+    """The settings that a worker of any backend needs to set up its stages."""
 
     worker: str
     pool: int
@@ -32,7 +32,7 @@ class ChainOrders:
     gpu_share: float
     ledger: LedgerOrders | None
     sys_path: tuple[str, ...]
-    # Modules that change what the user's own modules mean, to be imported before those.
+    # Modules that must be imported before the user's own, because they replace names those import.
     preludes: tuple[str, ...]
 
 
@@ -42,12 +42,12 @@ def set_up_chain(
     folder: Path,
     node: NodeInfo,
     gpus: str | None,
-    crumb: PositionFile,
+    position_file: PositionFile,
     keep_failure: Callable[[ProcessingStage[Any, Any], Task[Any]], str],
 ) -> ChainRunner:
-    """Load the stages, prepare the machine if nobody of this pool has, and set them up.
+    """Load the stages, prepare the machine unless another worker of the pool has, and set the stages up.
 
-    ``folder`` is the run's own on this machine; ``crumb`` is where the worker notes its position, in case it dies.
+    ``folder`` is the folder of the run on this machine; ``position_file`` is where the worker records its position.
     """
     sys.path[:] = list(dict.fromkeys([*orders.sys_path, *sys.path]))
     for module in orders.preludes:
@@ -58,9 +58,9 @@ def set_up_chain(
     worker = ChainRunner(
         steps,
         max_attempts=orders.max_attempts,
-        on_step=crumb.leave,
+        on_step=position_file.begin_step,
         keep_failure=keep_failure,
-        ledger=orders.ledger,
+        observer=Collector(orders.ledger) if orders.ledger is not None else None,
     )
     metadata = WorkerMetadata(orders.worker, gpus)
     prepare_node_once(worker, folder, orders.pool, node, metadata)

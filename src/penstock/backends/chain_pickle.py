@@ -1,4 +1,4 @@
-"""What has to travel to a worker before it can be set up: the stages, and what changes the meaning of their modules."""
+"""Pickle the stages for a worker, and name the modules that it must import before unpickling them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _PRELUDES = ("penstock.compat.nemo_curator",)
 
 
 def preludes() -> tuple[str, ...]:
-    """Return the modules that a worker has to import before the user's own, because this process did."""
+    """Return the modules that a worker must import before the user's own, because this process did."""
     return tuple(module for module in _PRELUDES if module in sys.modules)
 
 
 def pickled_chain(pipeline: str, steps: Sequence[ProcessingStage[Any, Any]]) -> bytes:
-    """Return stages as bytes, or say which of them cannot travel."""
+    """Return stages as bytes; raise ``PlanError`` if one of them cannot be pickled."""
     try:
         data = by_value.dumps(tuple(steps))
     except Exception as error:

@@ -1,4 +1,4 @@
-"""A run in numbers for people, read off the scheduler's state."""
+"""Summarize the state of the scheduler for the progress display and the run summary."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.schedule.state import PoolState, Status
 
 
 def snapshot(scheduler: Scheduler, plan: Plan, elapsed: float, now: float, failed: int) -> RunSnapshot:
-    """Return the run as it is now."""
+    """Return the current state of the run."""
     remaining = scheduler.staffing.remaining()
     pools = tuple(
         _pool(scheduler, pool, plan, left, now) for pool, left in zip(scheduler.pools, remaining, strict=True)
@@ -35,7 +35,7 @@ def snapshot(scheduler: Scheduler, plan: Plan, elapsed: float, now: float, faile
 
 
 def pool_records(scheduler: Scheduler, plan: Plan) -> list[dict[str, Any]]:
-    """Return what was learnt about each pool, as plain data: enough to simulate the run elsewhere."""
+    """Return the measurements of each pool as plain data: enough to simulate the run elsewhere."""
     return [
         {
             "name": pool.spec.name,
@@ -76,7 +76,7 @@ def _pool(scheduler: Scheduler, pool: PoolState, plan: Plan, remaining: float, n
         busy=busy / len(pool.workers) if pool.workers else 0.0,
         done=pool.done,
         remaining=remaining,
-        # What its workers could do: one that only waits for others now is no reason not to know.
+        # Based on what the ready workers could do, even if they are waiting now.
         eta_seconds=0.0 if remaining == 0 else remaining / (rate * ready) if rate * ready > 0 else None,
     )
 

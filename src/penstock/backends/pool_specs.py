@@ -1,4 +1,4 @@
-"""A planned pool as the scheduler sees it, with what stages ask for in words that users know."""
+"""Convert a planned pool to the specification that the scheduler uses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.schedule.state import PoolSpec
 
 
 def pool_spec(pool: Pool, timeout: float | None, nodes: int, known: Speed | None = None) -> PoolSpec:
-    """Turn a planned pool into what the scheduler has to know of it."""
+    """Return the scheduler's specification of a planned pool."""
     spec = pool.stages[0].xenna_stage_spec()
     lifetime, interval = spec.get("worker_max_lifetime_m"), spec.get("worker_restart_interval_m", 0)
     return PoolSpec(
@@ -33,12 +33,12 @@ def pool_spec(pool: Pool, timeout: float | None, nodes: int, known: Speed | None
 
 
 def _workers_on(pool: Pool, nodes: int) -> int | None:
-    """Return how many workers a pool has if a stage of it asks for so many per node."""
+    """Return the fixed number of workers of a pool if one of its stages sets ``num_workers_per_node``."""
     per_node = [count for stage in pool.stages if (count := stage.num_workers_per_node()) is not None]
     return max(1, ceil(max(per_node) * nodes)) if per_node else None
 
 
 def _growth(pool: Pool, asked_gb: float | None) -> int | None:
-    """Return by how much a worker may grow before it is replaced: as asked, or half of the memory it declared."""
+    """Return the growth in bytes after which a worker is replaced: as set, or half of its declared memory."""
     gigabytes = asked_gb if asked_gb is not None else (pool.resources.memory_gb or 0.0) / 2
     return int(gigabytes * GB) or None

@@ -1,4 +1,4 @@
-"""Where reports arrive: they are entered into the books, and the scheduler hears of them as events."""
+"""Receive the reports of workers: add them to the run record, and convert them to events for the scheduler."""
 
 from __future__ import annotations
 
@@ -16,100 +16,100 @@ from penstock.schedule.state import item_key
 
 
 class Holdings(Protocol):
-    """The tasks that are on their way, by the name the scheduler knows them by."""
+    """The stored tasks in flight, by the scheduler's key."""
 
     def add(self, key: str, stored: StoredTask, made_from: Sequence[str]) -> bool:
-        """Take a task in; return True if it was there before and got lost."""
+        """Add a task; return True if it replaces one that was lost."""
         ...
 
     def stored(self, key: str) -> StoredTask:
-        """Return where a task lies."""
+        """Return a stored task by its key."""
         ...
 
 
 class Reporter(Protocol):
-    """A worker as far as it matters here."""
+    """The properties of a worker that are needed here."""
 
     @property
     def id(self) -> str:
-        """What the scheduler calls it."""
+        """The scheduler's id of the worker."""
         ...
 
     @property
     def pool(self) -> int:
-        """Which pool it works for."""
+        """The pool of the worker."""
         ...
 
     @property
     def orders(self) -> dict[int, RunBatch]:
-        """What it was given and has not ended."""
+        """The batches that it has not finished."""
         ...
 
 
 class Reception:
-    """Takes in what the workers of one run report."""
+    """Process the reports of the workers of one run."""
 
-    def __init__(self, plan: Plan, books: RunRecord, holdings: Holdings) -> None:
+    def __init__(self, plan: Plan, record: RunRecord, holdings: Holdings) -> None:
         self._plan = plan
-        self._books = books
+        self._record = record
         self._holdings = holdings
-        # How many rows a worker has given so far of a batch that it has not ended.
+        # Output rows so far, by worker and unfinished batch.
         self._rows_given: Counter[tuple[str, int]] = Counter()
 
     def take(self, worker: Reporter, report: Report) -> list[Event]:
-        """Enter a report into the books, and return what the scheduler has to hear."""
+        """Add a report to the run record, and return the events for the scheduler."""
         match report:
             case Done(batch, outputs, seconds, resident, counters, rejections):
                 given = self._give(worker, batch, outputs)
                 order = worker.orders.pop(batch)
                 rows_given = self._rows_given.pop((worker.id, batch), 0)
-                if order.again or order.probe:  # what is only made again was counted the first time
+                if order.again or order.probe:  # outputs that are made again were counted the first time
                     return [*given, BatchDone(worker.id, batch, seconds, resident)]
-                self._books.conservation.batch_done(
+                self._record.conservation.batch_done(
                     worker.pool, counters, rejections, rows_given if not order.already else None
                 )
-                self._books.count(worker.pool, counters)
-                if (trouble := self._books.systematic.note(worker.pool, counters, rejections)) is not None:
-                    self._books.write_down(rejections)
+                self._record.count(worker.pool, counters)
+                if (trouble := self._record.systematic.note(worker.pool, counters, rejections)) is not None:
+                    self._record.write_down(rejections)
                     return [*given, BatchFailed(worker.id, batch, trouble, stops_run=True)]
-                self._books.done([self._holdings.stored(key) for key in order.items], rejections)
+                self._record.done([self._holdings.stored(key) for key in order.items], rejections)
                 return [*given, BatchDone(worker.id, batch, seconds, resident)]
             case Gives(batch, outputs):
                 return self._give(worker, batch, outputs)
             case Wants(batch, size):
                 return [CreditWanted(worker.id, batch, size)]
             case Failed(batch, reason, counters, stops_run):
-                if stops_run:  # otherwise the batch is run again, or given up
-                    self._books.count(worker.pool, counters)
+                if stops_run:  # otherwise the batch is retried or given up
+                    self._record.count(worker.pool, counters)
                 del worker.orders[batch]
                 self._rows_given.pop((worker.id, batch), None)
                 return [BatchFailed(worker.id, batch, reason, stops_run)]
 
     def dead_letter(self, letter: DeadLetter) -> None:
-        """Write down a batch that is given up; single rows are written down by the worker that runs the others."""
+        """Record a batch that is given up; single rows are recorded by the worker that runs the other rows."""
         if letter.rows is None:
             inputs = [self._holdings.stored(key) for key in letter.items]
-            self._books.give_up(letter.pool, inputs, letter.error)
+            self._record.give_up(letter.pool, inputs, letter.error)
 
     def _give(self, worker: Reporter, batch: int, outputs: Sequence[StoredTask]) -> list[Event]:
-        """Note what a worker stored; of what a checkpoint has already, nothing goes on."""
-        is_source = worker.pool == 0 and not self._books.given_sources
+        """Record the stored outputs of a worker; discard sources that a checkpoint records as done."""
+        is_source = worker.pool == 0 and not self._record.given_sources
         last = worker.pool + 1 == len(self._plan.pools)
         made_from = worker.orders[batch].items
         entered: list[StoredTask] = []
         entries: list[Output] = []
         self._rows_given[worker.id, batch] += sum(stored.rows for stored in outputs)
         for stored in outputs:
-            if is_source and self._books.settlement.is_done(stored.id):
+            if is_source and self._record.settlement.is_done(stored.id):
                 stored.remove()
                 continue
             if last:
-                self._books.result(stored)
+                self._record.result(stored)
                 entered.append(stored)
             elif not self._holdings.add(item_key(worker.pool + 1, stored.id), stored, made_from):
                 entered.append(stored)
             entries.append(Output(stored.id, stored.order, stored.size, stored.rows))
-        self._books.emitted(entered, last=last)
+        self._record.emitted(entered, last=last)
         if not last:
-            self._books.conservation.entered(worker.pool + 1, sum(stored.rows for stored in entered))
+            self._record.conservation.entered(worker.pool + 1, sum(stored.rows for stored in entered))
         return [Emitted(worker.id, batch, tuple(entries))] if entries else []

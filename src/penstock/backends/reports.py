@@ -1,4 +1,4 @@
-"""What a worker says of its batches, in any backend: it needs room, it has given something, it is done, it failed."""
+"""Reports of a worker about its batches, in any backend: credit needed, outputs stored, done, failed."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from penstock.runtime.transport import StoredTask
 
 
 class Wants(NamedTuple):
-    """An output needs so many bytes more than were granted."""
+    """An output needs ``size`` bytes more than were granted."""
 
     batch: int
     size: int
 
 
 class Gives(NamedTuple):
-    """Outputs that are stored now."""
+    """Outputs that have been stored."""
 
     batch: int
     outputs: tuple[StoredTask, ...]
@@ -35,12 +35,12 @@ class Done(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """A stage refuses the whole batch, and would again."""
+    """A stage failed on the whole batch, and a retry would fail too."""
 
     batch: int
     reason: str
     counters: list[StageCounters]
-    # Whether any other batch would fare no better: there is no disk left to write to.
+    # Whether every other batch would fail too, such as when the disk is full.
     stops_run: bool = False
 
 

@@ -1,4 +1,4 @@
-"""How much memory this process uses, looked up now and then: asking costs more than a small task."""
+"""Measure the memory of this process, at most four times per second: a measurement costs more than a small task."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import time
 
 import psutil
 
-_LOOK_EVERY_S = 0.25
+_MAX_AGE_S = 0.25
 
 
 class ResidentMemory:
-    """The memory of this process, not older than a moment."""
+    """The resident memory of this process, cached for a short time."""
 
     def __init__(self) -> None:
         self._myself = psutil.Process()
@@ -18,8 +18,8 @@ class ResidentMemory:
         self._next_look = 0.0
 
     def bytes(self) -> int:
-        """Return it."""
+        """Return the resident memory in bytes."""
         if time.monotonic() >= self._next_look:
-            self._next_look = time.monotonic() + _LOOK_EVERY_S
+            self._next_look = time.monotonic() + _MAX_AGE_S
             self._bytes = int(self._myself.memory_info().rss)
         return self._bytes

@@ -181,7 +181,7 @@ def fuzzy(
       penstock dedup fuzzy crawl-2/ unique-2/ --index index/   crawl after crawl
       penstock dedup fuzzy crawl/ unique/ --word-ngrams 5 --memory-budget 4GB
     """
-    expect_workers("kernels")
+    expect_workers("penstock.dedup.preload")
     from penstock.dedup import FuzzyDeduplicationWorkflow
     from penstock.dedup.work_folder import INSIDE_OUTPUT
 
@@ -245,7 +245,7 @@ def lines(paragraphs: bool, max_documents: int, min_characters: int, across_only
       penstock dedup lines crawl/ clean/
       penstock dedup lines crawl/ clean/ --max-documents 100 --paragraphs
     """
-    expect_workers("kernels")
+    expect_workers("penstock.dedup.preload")
     from penstock.dedup import LineDeduplicationWorkflow
 
     workflow = LineDeduplicationWorkflow(
@@ -268,7 +268,7 @@ def _expect_plain_workers(options: dict[str, Any]) -> None:
     is_parquet = ends_in(path, PARQUET)
     with suppress(OSError), os.scandir(path) as entries:
         is_parquet = any(ends_in(entry.name, PARQUET) for entry in islice(entries, _MAX_NAMES_CHECKED))
-    expect_workers("arrow" if is_parquet else "kernels")
+    expect_workers("penstock.dedup.preload_exact" if is_parquet else "penstock.dedup.preload")
 
 
 def _settings(options: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -80,9 +80,12 @@ def checkpoint_option(function: F) -> F:
     return option(function)
 
 
-def expect_workers(loaded: Literal["arrow", "kernels", "pandas"] = "pandas") -> None:
-    """Start the local fork server early, so that it imports modules while the recipe is read; not for a Ray cluster."""
-    if "RAY_ADDRESS" not in os.environ:
-        from penstock.backends.local.fork_server import Loaded, fork_server
+def expect_workers(*modules: str) -> None:
+    """Start the local fork server early, so that it imports modules (by default all) while the recipe is read.
 
-        fork_server(Loaded[loaded.upper()])
+    Does nothing on a Ray cluster.
+    """
+    if "RAY_ADDRESS" not in os.environ:
+        from penstock.backends.local.fork_server import fork_server
+
+        fork_server(modules or None)

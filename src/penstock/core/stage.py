@@ -57,6 +57,12 @@ class ProcessingStage(Reporting, Generic[X, Y]):
     # True where its tasks descend from nothing in front of it, which it only waits for: named as those of a source.
     begins_anew: ClassVar[bool] = False
 
+    # Modules that the process from which local workers are forked imports in advance; None: those of all stages of
+    # Penstock, and pandas.
+    preload: ClassVar[tuple[str, ...] | None] = None
+    # True if a worker process that has run this stage can run another one. Not inherited: each class declares it.
+    reusable_process: ClassVar[bool] = False
+
     def __init_subclass__(cls, **kwargs: Any) -> None:  # noqa: ANN401 - passed through as they are
         """Catch at the class statement what would otherwise fail in a worker, far away."""
         super().__init_subclass__(**kwargs)

@@ -25,6 +25,8 @@ class FindCandidates(ProcessingStage[FileGroupTask, FileGroupTask]):
     """
 
     name = "find_candidates"
+    reusable_process = True
+    preload = ("penstock.dedup.preload",)
 
     def __init__(
         self, signed: str, folder: str, twins: str, rounds: Sequence[str], partitions: int, known: Sequence[str] = ()

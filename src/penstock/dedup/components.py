@@ -26,6 +26,8 @@ class ConnectCandidates(AllInOne):
     """
 
     name = "connect_candidates"
+    reusable_process = True
+    preload = ("penstock.dedup.preload",)
 
     def __init__(self, folder: str, partitions: int) -> None:
         self.folder = folder

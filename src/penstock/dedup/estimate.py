@@ -22,6 +22,8 @@ class GatherSignatures(ProcessingStage[FileGroupTask, FileGroupTask]):
     """Writes the signatures of candidates down where those they are to be compared with are."""
 
     name = "gather_signatures"
+    reusable_process = True
+    preload = ("penstock.dedup.preload",)
 
     def __init__(self, connected: str, folder: str, partitions: int, banding: Banding) -> None:
         self.connected = connected
@@ -52,6 +54,8 @@ class CompareSignatures(ProcessingStage[FileGroupTask, FileGroupTask]):
     """Estimates how similar the candidates of one partition are, and decides which of them go."""
 
     name = "compare_signatures"
+    reusable_process = True
+    preload = ("penstock.dedup.preload",)
 
     def __init__(self, pair_files: Sequence[str], folder: str, banding: Banding, similarity_threshold: float) -> None:
         self.pair_files = list(pair_files)

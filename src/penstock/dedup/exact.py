@@ -28,6 +28,8 @@ class HashTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
     """Writes the hash of every text down, with the document it belongs to."""
 
     name = "hash_texts"
+    reusable_process = True
+    preload = ("penstock.dedup.preload_exact",)
 
     def __init__(
         self,
@@ -76,6 +78,8 @@ class FindExactDuplicates(ProcessingStage[FileGroupTask, FileGroupTask]):
     """Finds the documents of one partition that are there more than once."""
 
     name = "find_exact_duplicates"
+    reusable_process = True
+    preload = ("penstock.dedup.preload_exact",)
 
     def __init__(self, folder: str, hashed: str, partitions: int, known: Sequence[str] = ()) -> None:
         self.folder = folder

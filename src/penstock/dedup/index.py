@@ -130,6 +130,8 @@ class AddToIndex(ProcessingStage[FileGroupTask, FileGroupTask]):
     """Writes into the index what was written down about the documents of one task, if they stay."""
 
     name = "add_to_index"
+    reusable_process = True
+    preload = ("penstock.dedup.preload_exact",)
 
     def __init__(
         self, index: Index, generation: str, signed: str, removed_list: str, partitions: int, rounds: Sequence[str] = ()

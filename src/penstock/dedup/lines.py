@@ -33,6 +33,8 @@ class HashPassages(ProcessingStage[DocumentBatch, FileGroupTask]):
     """Writes the hash of every line or paragraph down, once for each document that has it."""
 
     name = "hash_passages"
+    reusable_process = True
+    preload = ("penstock.dedup.preload",)
 
     def __init__(
         self,
@@ -74,6 +76,8 @@ class FindCommonPassages(ProcessingStage[FileGroupTask, FileGroupTask]):
     """Finds the passages of one partition that too many documents have."""
 
     name = "find_common_passages"
+    reusable_process = True
+    preload = ("penstock.dedup.preload",)
 
     def __init__(self, folder: str, max_documents: int) -> None:
         self.folder = folder
@@ -110,6 +114,8 @@ class CutPassages(ProcessingStage[DocumentBatch, DocumentBatch]):
     """
 
     name = "cut_passages"
+    reusable_process = True
+    preload = ("penstock.dedup.preload",)
 
     def __init__(
         self,

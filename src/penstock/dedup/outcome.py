@@ -31,6 +31,7 @@ class ListTwins(AllInOne):
     """Puts the ids of all exact duplicates into one list, in order, for others to look up."""
 
     name = "list_exact_duplicates"
+    reusable_process = True
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -46,6 +47,7 @@ class Conclude(AllInOne):
     """Writes the table of removed documents, after a look at how much each source would lose."""
 
     name = "conclude"
+    reusable_process = True
 
     def __init__(
         self,

@@ -51,6 +51,8 @@ class Phase(ProcessingStage[Task[Any], FileGroupTask]):
     is_barrier = True
     batch_size = _ALL
     resources = _NOTHING
+    reusable_process = True
+    preload = ("penstock.dedup.preload_exact",)
 
     def __init__(self, name: str, folder: str, partitions: int, followers: Sequence[str] = ()) -> None:
         self.name = name
@@ -86,6 +88,7 @@ class Spread(Phase):
 
     is_barrier = False
     batch_size = 1
+    reusable_process = True
 
 
 class Again(ProcessingStage[Task[Any], FileGroupTask]):
@@ -95,6 +98,8 @@ class Again(ProcessingStage[Task[Any], FileGroupTask]):
     begins_anew = True
     batch_size = _ALL
     resources = _NOTHING
+    reusable_process = True
+    preload = ("penstock.dedup.preload_exact",)
 
     def __init__(self, name: str, partitioning: ProcessingStage[EmptyTask, FileGroupTask]) -> None:
         self.name = name
@@ -123,10 +128,14 @@ class AgainAtOnce(Again):
 
     is_barrier = False
     batch_size = 1
+    reusable_process = True
 
 
 class AllInOne(ProcessingStage[FileGroupTask, FileGroupTask]):
     """A stage that gets one task, which names everything: it stays with the phases around it in one worker."""
+
+    reusable_process = True
+    preload = ("penstock.dedup.preload_exact",)
 
     def num_workers(self) -> int:
         """There is work for one."""
@@ -137,6 +146,8 @@ class EachFile(ProcessingStage[FileGroupTask, FileGroupTask]):
     """Makes a task of every file that an earlier phase wrote, and of some others."""
 
     resources = _NOTHING
+    reusable_process = True
+    preload = ("penstock.dedup.preload_exact",)
 
     def __init__(self, name: str, folder: str, others: Sequence[str] = (), below: str = "") -> None:
         self.name = name

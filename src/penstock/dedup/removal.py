@@ -27,6 +27,8 @@ class RemoveDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
     """
 
     name = "remove_duplicates"
+    reusable_process = True
+    preload = ("penstock.dedup.preload_exact",)
 
     def __init__(self, removed_list: str, table: FileTable, duplicates: str | None = None) -> None:
         self.removed_list = removed_list
@@ -63,6 +65,8 @@ class RemoveByColumn(ProcessingStage[DocumentBatch, DocumentBatch]):
     """Drops the documents whose id, in a column of their own, is on a list."""
 
     name = "remove_duplicates"
+    reusable_process = True
+    preload = ("penstock.dedup.preload_exact",)
 
     def __init__(self, removed_list: str, id_field: str, *, drop_id_field: bool = False) -> None:
         self.removed_list = removed_list

@@ -74,6 +74,8 @@ class SignTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
     """
 
     name = "sign_texts"
+    reusable_process = True
+    preload = ("penstock.dedup.preload",)
 
     def __init__(
         self,

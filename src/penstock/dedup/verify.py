@@ -32,6 +32,8 @@ class GatherTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
     """Writes the texts of candidates down where those they are to be compared with are."""
 
     name = "gather_texts"
+    reusable_process = True
+    preload = ("penstock.dedup.preload",)
 
     def __init__(
         self,
@@ -106,6 +108,8 @@ class CompareCandidates(ProcessingStage[FileGroupTask, FileGroupTask]):
     """
 
     name = "compare_candidates"
+    reusable_process = True
+    preload = ("penstock.dedup.preload",)
 
     def __init__(
         self,

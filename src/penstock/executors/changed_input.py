@@ -1,8 +1,8 @@
-"""Input that changed between a run and its resume: which files, which source tasks are done again, what is removed.
+"""Handle input files that changed between a run and its resumption.
 
-A source task is known by its name, which follows from the names of its files, and by the content of these files. If
-either differs now, everything that was made of it is withdrawn: its entry in the journal, its output files, its
-receipts. What remains is what a new run would make of the files as they are now. Where that cannot be had, the run is
+A source task is identified by its name, which follows from the names of its files, and by the content of these files.
+If either differs now, everything that was made from it is withdrawn: its entry in the journal, its output files, its
+receipts. The rest equals what a new run would make from the current files. Where that cannot be achieved, the run is
 refused.
 """
 
@@ -23,25 +23,25 @@ from penstock.storage.input_files import FileMark, mark_files
 from penstock.storage.journal import InputListing, Journal, Withdrawal
 
 Stage = ProcessingStage[Any, Any]
-_MOST_NAMED = 5
-# So many names are tried to find out which task a file of an interrupted run belongs to.
-_MOST_TRIED = 2_000_000
+_MAX_NAMED_FILES = 5
+# Maximum number of names to try when searching for the task of a file that an interrupted run left.
+_MAX_NAMES_TRIED = 2_000_000
 
 
 @runtime_checkable
 class ReplaceableOutput(Protocol):
-    """A writer whose files can be told apart by the task they were made of."""
+    """A writer whose file names identify the task that each file was made from."""
 
     def stems_of(self, task_id: str) -> list[str]:
-        """Return what the files of a task may be called, without number and extension."""
+        """Return the possible names of the files of a task, without number and extension."""
         ...
 
     def own_files(self) -> list[str]:
-        """Return the names in the output folder that such a writer gives to its files."""
+        """Return the names of files in the output folder that have the form this writer uses."""
         ...
 
     def remove_files(self, names: Iterable[str]) -> None:
-        """Remove some files from the output folder, as far as they are there."""
+        """Remove files from the output folder; ignore those that do not exist."""
         ...
 
 
@@ -53,13 +53,13 @@ class Changes(NamedTuple):
     vanished: list[str]
 
     def __str__(self) -> str:
-        """Name the first few of each."""
+        """Return the counts, with the first few paths of each kind."""
         kinds = [("changed", self.changed), ("new", self.appeared), ("gone", self.vanished)]
         return "; ".join(f"{len(paths)} {word} ({_named(paths)})" for word, paths in kinds if paths)
 
 
 def list_input(plan: Plan, initial_tasks: Sequence[Task[Any]] | None, known: InputListing | None) -> InputListing:
-    """Return the input of a run: its files, as far as its source names them, and which source task reads which."""
+    """Return the input of a run: the files that its source lists, and the files of each source task."""
     source = plan.stages[0]
     options = getattr(source, "storage_options", None)
     if initial_tasks is None:
@@ -69,7 +69,7 @@ def list_input(plan: Plan, initial_tasks: Sequence[Task[Any]] | None, known: Inp
     else:
         tasks = root_tasks(initial_tasks)
         paths = dict.fromkeys(path for task in tasks if isinstance(task, FileGroupTask) for path in task.data)
-        # Addresses may be anything, also something to download.
+        # Paths with a scheme are skipped: they may be URLs to download.
         found, options = [SizedFile(path, 0, path) for path in paths if "://" not in path], None
     marks = mark_files(found, options, {mark.path: mark for mark in known.files} if known is not None else None)
     numbers = {mark.path: number for number, mark in enumerate(marks)}
@@ -88,12 +88,12 @@ def withdraw_changed(
     initial_tasks: Sequence[Task[Any]] | None,
     forget_receipts: Callable[[Collection[str]], None],
 ) -> None:
-    """Compare the input with that of the run before, withdraw what was made of files that changed, and say so.
+    """Compare the input with that of the earlier run, withdraw results of changed files, and print a message.
 
-    Raise ``CheckpointError``, before anything is touched, if the result could not be that of a new run.
+    Raise ``CheckpointError``, before anything is changed, if the result could differ from that of a new run.
     """
     writer = _replaceable(plan.stages)
-    _remove(journal, writer, forget_receipts)  # what a run that was stopped here has left
+    _remove(journal, writer, forget_receipts)  # completes a withdrawal that was interrupted
     before, now = journal.input, list_input(plan, initial_tasks, journal.input)
     if before is None:
         journal.list_input(now, files_of_others=writer.own_files() if writer is not None else ())
@@ -107,28 +107,29 @@ def withdraw_changed(
     mixing = next((stage for stage in plan.stages if _takes_several(stage)), None)
     if journal.done and mixing is not None:
         refuse(
-            f"Stage '{mixing.name}' takes several tasks at once (batch_size={mixing.batch_size}), so that which of "
-            "them meet depends on all files"
+            f"Stage '{mixing.name}' takes several tasks at once (batch_size={mixing.batch_size}), so that its batches "
+            "depend on all files"
         )
     if stale and writer is None and any(stage.writes_to() is not None for stage in plan.stages):
-        refuse("What was written for them cannot be told from the rest: only the last stage of a pipeline may write")
+        refuse("Their output cannot be told from that of other tasks: only the last stage of a pipeline may write")
     withdrawn = [source for source in stale if source in journal.done]
     files = [_last_part(path) for source in withdrawn for path in journal.done[source].files]
     if stale and writer is not None:
         files += _left_by_unfinished(writer, before, journal, stale, refuse)
     journal.list_input(now, Withdrawal(tuple(stale), tuple(files)), journal.files_of_others)
     _remove(journal, writer, forget_receipts)
-    words = "All that was complete still holds."
+    words = "All complete source tasks are still valid."
     if stale:
         words = (
-            f"{len(withdrawn)} complete source tasks no longer hold: {len(files)} output files that were made of the "
-            "files as they were before have been removed, and what is there now is read again."
+            f"{_counted(len(withdrawn), 'complete source task is', 'complete source tasks are')} no longer valid: "
+            f"{_counted(len(files), 'output file', 'output files')} made from the earlier content removed; the current "
+            "files are read again."
         )
     print(f"checkpoint {journal.folder}: the input has changed since the last run: {changes}. {words}", file=sys.stderr)
 
 
 def differences(before: InputListing, now: InputListing) -> Changes:
-    """Return which files differ: known by their paths, or, if all of them were moved, by their names."""
+    """Return which files differ; compare by path or, if all files were moved, by name."""
     old, new = _by_path(before.files), _by_path(now.files)
     if not old.keys() & new.keys():
         old, new = _by_name(before.files), _by_name(now.files)
@@ -141,7 +142,7 @@ def differences(before: InputListing, now: InputListing) -> Changes:
 
 
 def stale_sources(before: InputListing, now: InputListing) -> list[str]:
-    """Return the source tasks that are not there any more, or read other content than before."""
+    """Return the source tasks that no longer exist, or that read other content than before."""
     return [source for source in before.sources if not _reads_the_same(before, now, source)]
 
 
@@ -155,10 +156,10 @@ def _reads_the_same(before: InputListing, now: InputListing, source: str) -> boo
 def _left_by_unfinished(
     writer: ReplaceableOutput, before: InputListing, journal: Journal, stale: Sequence[str], refuse: _Refusal
 ) -> list[str]:
-    """Return the files that an interrupted run has written for changed source tasks which it did not complete.
+    """Return the files that an interrupted run wrote for changed source tasks that it did not complete.
 
-    The journal does not know them. Their names follow from the names of tasks: those of the sources themselves, and of
-    the tasks that a reader makes of one source.
+    The journal does not list them. Their names follow from task names: those of the sources, and of the tasks that a
+    reader makes from one source.
     """
     complete = {_last_part(path) for group in journal.done.values() for path in group.files}
     unknown: dict[str, list[str]] = {}
@@ -169,24 +170,24 @@ def _left_by_unfinished(
     found: list[str] = []
     tried = 0
     for position in count(-1):
-        if not unknown or not unfinished or tried > _MOST_TRIED:
+        if not unknown or not unfinished or tried > _MAX_NAMES_TRIED:
             break
         tried += len(unfinished)
         for source in unfinished:
             stems = writer.stems_of(source if position < 0 else f"{source}_{position}")
             names = [name for stem in stems for name in unknown.pop(stem, [])]
-            found += names if source in changed else []  # those of others are written again as they are
+            found += names if source in changed else []  # other files are overwritten
     if unknown:
         names = [name for names in unknown.values() for name in names]
         refuse(
-            f"An interrupted run has left {len(names)} output files ({_named(names)}) of which it cannot be told "
-            "whether they were made of files that changed"
+            f"An interrupted run has left {_counted(len(names), 'output file', 'output files')} ({_named(names)}), and "
+            "it is unknown whether the input files they were made from have changed"
         )
     return found
 
 
 class _Refusal:
-    """Ends a run that cannot be resumed because its input changed."""
+    """Raise the error of a run that cannot be resumed because its input changed."""
 
     def __init__(self, plan: Plan, journal: Journal, changes: Changes) -> None:
         self._journal = journal
@@ -197,15 +198,15 @@ class _Refusal:
         output = f" and the output in {', '.join(self._outputs)}" if self._outputs else ""
         raise CheckpointError(
             f"checkpoint {self._journal.folder}: the input has changed since the last run: {self._changes}. {reason}, "
-            f"and the result would not be that of a new run. To start over, delete {self._journal.folder}{output}, or "
-            "use another checkpoint_path and another output folder. Nothing was changed."
+            f"and the result could differ from a new run. To start over, delete {self._journal.folder}{output}, "
+            "or use another checkpoint_path and another output folder. Nothing was changed."
         )
 
 
 def _remove(
     journal: Journal, writer: ReplaceableOutput | None, forget_receipts: Callable[[Collection[str]], None]
 ) -> None:
-    """Remove what was withdrawn; done again after a crash, this changes nothing."""
+    """Remove the files and receipts that were withdrawn; safe to repeat after a crash."""
     if journal.to_remove is None:
         return
     if writer is not None:
@@ -215,7 +216,7 @@ def _remove(
 
 
 def _replaceable(stages: Sequence[Stage]) -> ReplaceableOutput | None:
-    """Return the writer, if there is one only, at the end, of which it can be told what it has written."""
+    """Return the writer if it is the only one, the last stage, and its files can be attributed to tasks."""
     writers = [stage for stage in stages if stage.writes_to() is not None]
     last = stages[-1]
     return last if len(writers) == 1 and writers[0] is last and isinstance(last, ReplaceableOutput) else None
@@ -233,8 +234,12 @@ def _by_name(files: Iterable[FileMark]) -> Mapping[str, FileMark]:
     return {file.name: file for file in files}
 
 
+def _counted(number: int, one: str, several: str) -> str:
+    return f"{number} {one if number == 1 else several}"
+
+
 def _named(paths: Sequence[str]) -> str:
-    return ", ".join(paths[:_MOST_NAMED]) + (", …" if len(paths) > _MOST_NAMED else "")
+    return ", ".join(paths[:_MAX_NAMED_FILES]) + (", …" if len(paths) > _MAX_NAMED_FILES else "")
 
 
 def _last_part(path: str) -> str:

@@ -1,7 +1,7 @@
-"""Running a whole pipeline in this process: for small jobs, notebooks and a debugger.
+"""Run a whole pipeline in this process: for small jobs, notebooks and debuggers.
 
-Pools are chained as generators, so a task goes all the way to the end before the next one is read, and no more than
-one batch per pool is in memory.
+Pools are chained as generators, so a task passes through all stages before the next one is read, and at most one batch
+per pool is in memory.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from penstock.core.worker_info import NodeInfo, WorkerMetadata
 from penstock.errors import PenstockError, Terminated, suggestion
 from penstock.executors.open_run import OpenRun, how_to_resume, open_run
 from penstock.executors.stop_signals import StopSignals
+from penstock.ledger.record.collector import Collector
 from penstock.monitor.console import say_on_stderr
 from penstock.monitor.progress import Progress
 from penstock.monitor.summary import RunSummary
@@ -34,10 +35,10 @@ _CONFIG_KEYS = ("logging_interval",)
 
 
 class InlineExecutor:
-    """Runs every stage in this process, one task after the other.
+    """Run every stage in this process, one task after the other.
 
-    ``cpus``, ``gpus`` and ``gpu_memory_gb`` are claimed instead of looked up, to try a plan for another machine.
-    What the run did is in ``run_dir`` (default: ``_penstock`` inside the output folder); ``ledger=False`` keeps no
+    ``cpus``, ``gpus`` and ``gpu_memory_gb`` replace the detected values, to try a plan for another machine. The summary
+    of the run is written to ``run_dir`` (default: ``_penstock`` inside the output folder); ``ledger=False`` keeps no
     receipts there for ``penstock why``.
 
     >>> from penstock import Pipeline
@@ -76,7 +77,7 @@ class InlineExecutor:
         initial_tasks: Sequence[Task[Any]] | None = None,
         checkpoint_path: str | Path | None = None,
     ) -> list[Task[Any]]:
-        """Run the pipeline and return what its last stage gave, in the order of the input."""
+        """Run the pipeline and return the outputs of its last stage, in the order of the input."""
         with StopSignals() as stop:
             return self._execute(stop, pipeline, initial_tasks, checkpoint_path)
 
@@ -127,30 +128,33 @@ class InlineExecutor:
 
 
 class _InlineRun:
-    """One run: its workers, and what is on its way."""
+    """One run: its workers, and the tasks in flight."""
 
     def __init__(self, opened: OpenRun, progress: Progress) -> None:
         self._plan = plan = opened.plan
         self._folder = opened.folder
         self._has_ledger = opened.ledger is not None
         self._settlement = Settlement(opened.folder, opened.journal)
-        self._on_its_way = self._settlement.on_its_way
+        self._in_flight = self._settlement.in_flight
         self._progress = progress
-        # The user's own stages are never run: a copy is, so that a second run starts from the same.
+        # Stages are copied, so that a second run starts from the same state.
         self._workers = [
-            ChainRunner(copy.deepcopy(pool.steps), ledger=opened.ledger.orders(number) if opened.ledger else None)
+            ChainRunner(
+                copy.deepcopy(pool.steps),
+                observer=Collector(opened.ledger.orders(number)) if opened.ledger is not None else None,
+            )
             for number, pool in enumerate(plan.pools)
         ]
         self._started_at = time.monotonic()
-        # Rows of the tasks that the run begins with; and those of sources that an earlier run has completed.
-        self._rows_begun = self._rows_resumed = 0
-        # The pool that takes the sources in: the first, if they are given, else the one after it.
-        self._sources_enter = 0
+        # Rows of the initial tasks; and rows of sources that an earlier run has completed.
+        self._initial_rows = self._resumed_rows = 0
+        # The pool that receives the sources: the first if the user passed them, else the second.
+        self._source_pool = 0
 
     def run(self, roots: list[Task[Any]], *, initial_are_sources: bool) -> list[Task[Any]]:
         """Run every task to the end."""
         pools = list(zip(self._plan.pools, self._workers, strict=True))
-        self._rows_begun = count_rows(roots)
+        self._initial_rows = count_rows(roots)
         started: list[ChainRunner] = []
         try:
             for number, worker in enumerate(self._workers):
@@ -159,25 +163,25 @@ class _InlineRun:
             if initial_are_sources:
                 sources = roots
             else:
-                self._sources_enter = 1
+                self._source_pool = 1
                 result = self._workers[0].run(roots)
                 self._folder.add_dead_letters(result.rejections)
                 sources, pools = result.outputs, pools[1:]
             with self._progress:
                 self._run_sources(sources, pools)
         except BaseException:
-            with suppress(PenstockError):  # what went wrong first is what the user has to see
+            with suppress(PenstockError):  # the first error is the one to report
                 _stop_all(started)
             raise
         _stop_all(started)
         return self._settlement.results()
 
     def check_counts(self) -> None:
-        """Raise if rows were lost or doubled on their way through the stages."""
+        """Raise if rows were lost or duplicated between stages."""
         mistakes: list[str] = []
-        entered = self._rows_begun
+        entered = self._initial_rows
         for number, worker in enumerate(self._workers):
-            entered -= self._rows_resumed if number == self._sources_enter else 0
+            entered -= self._resumed_rows if number == self._source_pool else 0
             mistakes += compare_steps(worker.step_counters, entered)
             entered = worker.step_counters[-1].rows_out
         raise_if_any(mistakes)
@@ -202,17 +206,17 @@ class _InlineRun:
         for pool, worker in pools:
             stream = self._through(pool, worker, stream)
         for tasks in stream:
-            self._on_its_way.finish(tasks)
+            self._in_flight.finish(tasks)
             self._commit()
         self._commit()
 
     def _fresh(self, sources: list[Task[Any]]) -> Iterator[Task[Any]]:
-        """Give out the sources that an earlier run did not complete; of the others, take the results."""
+        """Yield the sources that an earlier run did not complete; take over the results of the others."""
         for source in sources:
             if self._settlement.is_done(source.task_id):
-                self._rows_resumed += rows_of(source)
+                self._resumed_rows += rows_of(source)
                 continue
-            self._on_its_way.enter([source])
+            self._in_flight.enter([source])
             yield source
 
     def _commit(self) -> None:
@@ -221,14 +225,14 @@ class _InlineRun:
 
     @property
     def sources_done(self) -> int:
-        """How many source tasks are complete."""
+        """The number of complete source tasks."""
         return self._settlement.sources_done
 
     def _through(self, pool: Pool, worker: ChainRunner, stream: Iterator[list[Task[Any]]]) -> Iterator[list[Task[Any]]]:
         waiting: list[Task[Any]] = []
         for tasks in stream:
             if not tasks:
-                yield []  # nothing to work on, but something to settle
+                yield []  # no tasks to process, but a source may have become complete
             waiting.extend(tasks)
             while len(waiting) >= pool.batch_size:
                 batch, waiting = waiting[: pool.batch_size], waiting[pool.batch_size :]
@@ -237,18 +241,18 @@ class _InlineRun:
             yield from self._work(worker, waiting)
 
     def _work(self, worker: ChainRunner, tasks: list[Task[Any]]) -> Iterator[list[Task[Any]]]:
-        # A stage may change a task in place and hand it on: remember where each came from before that.
+        # A stage may change a task in place and return it: keep copies with the original ids and sources.
         origins = [copy.copy(task) for task in tasks]
         for output in worker.stream(tasks):
-            self._on_its_way.enter([output])
+            self._in_flight.enter([output])
             yield [output]
-        self._on_its_way.reject(origins[0]._sources[0], worker.take_rejections())
-        self._on_its_way.leave(origins)
-        yield []  # a task that became nothing may still complete its source
+        self._in_flight.reject(origins[0]._sources[0], worker.take_rejections())
+        self._in_flight.leave(origins)
+        yield []  # a task without outputs may still complete its source
 
 
 def _stop_all(workers: list[ChainRunner]) -> None:
-    """Stop every worker, last first, and then raise the first trouble there was."""
+    """Stop every worker, in reverse order, and then raise the first error, if any."""
     troubles: list[PenstockError] = []
     for worker in reversed(workers):
         try:

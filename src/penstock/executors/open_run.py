@@ -1,4 +1,4 @@
-"""How every run begins, whoever runs it: plan, checkpoint, run folder, and a last look at the world."""
+"""Open a run for any executor: plan, locks, checkpoint, run folder, and the checks before the start."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ from penstock.storage.same_place import is_inside, resolved
 
 @dataclass
 class OpenRun:
-    """A run that may begin."""
+    """A run that is ready to start."""
 
     plan: Plan
     journal: Journal | None
     folder: RunFolder
-    # Where the last writer writes, if there is one.
+    # The output folder of the last writer, if there is one.
     output: str | None
-    # Whether the run folder was chosen by the user, so that it is written even if there is little to say.
+    # Whether the user chose the run folder, so that a summary is always written.
     folder_asked_for: bool
-    # Where workers note what was decided of each document; None: nobody wants to know.
+    # Where workers record the decisions about each document; None: no ledger.
     ledger: KeptLedger | None = None
     # Keep other runs out of every folder that this one writes into.
     locks: list[RunLock] = field(default_factory=list)
-    # Whether it has all of them: until then another run may be writing.
+    # Whether all locks are held: until then another run may be writing.
     has_locks: bool = False
 
     def __enter__(self) -> Self:
-        """Return the run, which ends with the block."""
+        """Return the run, which is closed at the end of the block."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close everything, remove what killed workers left, and let other runs in."""
+        """Close all files, remove temporary files of killed workers, and release the locks."""
         self.close()
         for stage in self.plan.stages:
             stage.know_origins(())
@@ -76,7 +76,7 @@ class OpenRun:
             self.journal.close()
 
     def tidy(self) -> None:
-        """Put in order what the workers wrote, once all of them are done."""
+        """Merge the ledger files of the workers, after all of them have ended."""
         if self.ledger is not None:
             self.ledger.tidy()
 
@@ -96,7 +96,7 @@ def open_run(
     *,
     ledger: bool = True,
 ) -> OpenRun:
-    """Plan a run and open what it writes to; raise before anything was touched if it cannot run."""
+    """Plan a run and open its outputs; raise before anything is changed if it cannot run."""
     require_working_folder()
     plan = plan_pipeline(
         pipeline,
@@ -112,11 +112,11 @@ def open_run(
     run = OpenRun(plan, None, folder, output, bool(run_dir))
     _refuse_input_in_run_folder(run)
     try:
-        # First of all: another run may be writing the checkpoint as well.
+        # Before the checkpoint is opened: another run may be writing it as well.
         _lock_outputs(run)
         if checkpoint_path is not None:
             run.journal = Journal(checkpoint_path, fingerprint(plan.stages, initial_tasks))
-        # Before the input is listed nothing has been written, and what is there is not of this run.
+        # A journal without an input listing is that of a run which has not written any output.
         resuming = run.journal is not None and run.journal.input is not None
         run.remove_leftovers(nobody_writes=True)
         origins = origins_of(plan, initial_tasks) if output is not None else []
@@ -138,24 +138,24 @@ def open_run(
 
 
 def how_to_resume(pipeline: Pipeline, done: int, checkpoint_path: str | Path | None) -> str:
-    """Say what a stopped run leaves behind."""
+    """Return a message about how to resume a stopped run."""
     name = pipeline.name
     if pipeline.keeps_progress:
-        return f"'{name}' stopped. Run the same again to go on: what is complete is not done again."
+        return f"'{name}' stopped. Run it again to resume: completed work is not repeated."
     if checkpoint_path is None:
         return f"'{name}' stopped; {done} source tasks were complete. With a checkpoint_path it could be resumed."
-    return f"'{name}' stopped; {done} source tasks are complete. Run it with checkpoint {checkpoint_path} to go on."
+    return f"'{name}' stopped; {done} source tasks are complete. Run it with checkpoint {checkpoint_path} to resume."
 
 
 def _lock_outputs(run: OpenRun) -> None:
-    """Take the lock of every folder that the run writes into; raise if another run is at work in one of them."""
+    """Lock every folder that the run writes to; raise if another run holds one of the locks."""
     targets = {stage.writes_to(): getattr(stage, "storage_options", None) for stage in run.plan.stages}
     for target, options in targets.items():
         if target is None:
             continue
         filesystem, name = filesystem_of(target, options)
         if filesystem.isfile(name):
-            continue  # its writer will refuse it
+            continue  # the writer refuses an output path that is a file
         lock = RunLock(f"{target.rstrip('/')}/{FOLDER_NAME}/{LOCK}", options, removes_folder=True)
         lock.take()
         run.locks.append(lock)
@@ -163,7 +163,7 @@ def _lock_outputs(run: OpenRun) -> None:
 
 
 def _refuse_input_in_run_folder(run: OpenRun) -> None:
-    """Raise if clearing the run folder would remove an input, or a run folder of the user's choice is inside one."""
+    """Raise if clearing the run folder would remove an input, or if ``run_dir`` is inside an input folder."""
     mistakes = []
     for stage in run.plan.stages:
         for path in stage.reads_from():
@@ -180,7 +180,7 @@ def _refuse_input_in_run_folder(run: OpenRun) -> None:
 
 
 def _before_run(plan: Plan, origins: Sequence[str], *, resuming: bool) -> None:
-    """Let every stage look at the world once; what it cannot live with stops the run before it starts."""
+    """Call ``before_run`` of every stage; raise all errors together before the run starts."""
     mistakes = []
     for stage in plan.stages:
         try:

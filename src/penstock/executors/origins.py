@@ -1,4 +1,4 @@
-"""Where the documents of a run come from, in words that two runs can compare: the same words, the same input."""
+"""Describe the input of a run as strings: two runs with equal strings have the same input."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from penstock.runtime.fingerprint import fingerprint
 
 
 def origins_of(plan: Plan, initial_tasks: Sequence[Task[Any]] | None) -> list[str]:
-    """Return the origins of all listed files, and last a word for everything else.
+    """Return the origins of all listed files, and last a string for the rest of the input.
 
-    That is a hash of what the initial tasks hold, or of the parameters of the first stage.
+    The last string is a hash of the data of the initial tasks, or of the parameters of the first stage.
     """
     listed = sorted({origin for source in plan.sources for origin in source.origins})
     if initial_tasks is not None:
@@ -30,11 +30,11 @@ def _short(words: str) -> str:
 
 
 def _digest(tasks: Sequence[Task[Any]]) -> str:
-    """Hash what tasks hold; large buffers are not copied for that."""
+    """Hash the data of tasks, without copying large buffers."""
     digest = hashlib.blake2b(digest_size=6)
     for task in tasks:
         try:
             digest.update(pickle.dumps(task.data, protocol=5, buffer_callback=lambda part: digest.update(part.raw())))
-        except Exception:  # whatever a user's class raises that cannot be pickled
+        except Exception:  # a class that cannot be pickled may raise any exception
             digest.update(type(task).__qualname__.encode())
     return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""From a pipeline to its plan: the looking-up that the pure planner must not do itself."""
+"""Plan a pipeline: do the I/O, such as listing input files, that the pure planner must not do."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def plan_pipeline(
     with_checkpoint: bool = False,
     memory_budget: int | None = None,
 ) -> Plan:
-    """Take composites apart, look the sources up, and plan; every mistake found on the way is in one error."""
+    """Decompose composite stages, list the input files, and make a plan; report all mistakes in one error."""
     try:
         stages = pipeline.build()
     except ValueError as error:
@@ -49,7 +49,7 @@ def plan_pipeline(
 def _overwritten(
     stages: Sequence[ProcessingStage[Any, Any]], listing: Mapping[int, Sequence[SizedFile]]
 ) -> Iterator[str]:
-    """Find outputs that overlap with an input, whatever links lead to either."""
+    """Yield a message for each output that overlaps with an input, after resolving symbolic links."""
     for stage in stages:
         target = stage.writes_to()
         if target is None:
@@ -73,7 +73,7 @@ def _options(stage: ProcessingStage[Any, Any]) -> dict[str, Any] | None:
 def _look_up_sources(
     stages: Sequence[ProcessingStage[Any, Any]],
 ) -> tuple[dict[int, list[SizedFile]], list[str]]:
-    """Return the files of each source by the position of its stage, and what could not be read, in words."""
+    """Return the files of each source by the position of its stage, and error messages of unreadable sources."""
     listing: dict[int, list[SizedFile]] = {}
     mistakes: list[str] = []
     for position, stage in enumerate(stages):

@@ -1,9 +1,9 @@
-"""Ctrl-C, SIGTERM and SIGHUP while a run is active: finish what runs, then end.
+"""Handle Ctrl-C, SIGTERM and SIGHUP during a run: finish running tasks, then end.
 
 Ctrl-C comes from a person, who can press it again. SIGTERM comes from a batch scheduler, a container or ``kill`` and is
 followed by SIGKILL some seconds later, and SIGHUP from a terminal that was closed: for these the time to finish is
 bounded. How a run ends follows from the signal: KeyboardInterrupt, or ``Terminated``, a SystemExit with the code 143 or
-129. Signals that the process ignores, as SIGHUP under ``nohup``, stay ignored.
+129. Signals that the process ignores, such as SIGHUP under ``nohup``, remain ignored.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from typing import Any
 from penstock.errors import Terminated
 from penstock.monitor.console import say_on_stderr
 
-# Less than the ten seconds that Docker gives a container, so that there is time to clean up.
+# Less than the ten seconds that Docker waits for a container, so that there is time to clean up.
 GRACE_S = 5.0
 
 
 class StopSignals:
-    """Signals that stop a run, from its start to its end; does nothing outside of the main thread.
+    """Handle the signals that stop a run, from its start to its end; only in the main thread.
 
-    A signal raises at once, except inside ``asking``, where it is passed on as a request to stop, and inside ``held``,
-    where it waits. What waited is raised at the end.
+    A signal raises an exception at once, except inside ``asking``, where it becomes a request to stop, and inside
+    ``held``, where it is deferred. A deferred signal is raised at the end.
     """
 
     def __init__(self) -> None:
         self._old: dict[int, Any] = {}
-        # What to do on a signal; None: raise.
+        # Called on the first signal; None: raise.
         self._on_first: Callable[[], None] | None = None
         self._received: int | None = None
         self._is_overdue = False
         self._timer: threading.Timer | None = None
 
     def __enter__(self) -> StopSignals:
-        """Take the signals over."""
+        """Install the signal handlers."""
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 old = signal.getsignal(number)
-                # None: a handler that is not Python's could not be put back.
+                # None: a handler that was not installed from Python could not be restored.
                 if old is not None and (number == signal.SIGINT or old is not signal.SIG_IGN):
                     self._old[number] = old
             self._take()
@@ -52,7 +52,7 @@ class StopSignals:
     def __exit__(
         self, _type: type[BaseException] | None, error: BaseException | None, _traceback: TracebackType | None
     ) -> None:
-        """Give them back; raise what was held, unless something else is raised already."""
+        """Restore the old handlers; raise a deferred signal, unless another exception is raised already."""
         if self._timer is not None:
             self._timer.cancel()
         for number, old in self._old.items():
@@ -62,13 +62,13 @@ class StopSignals:
 
     @contextmanager
     def asking(self, ask_to_stop: Callable[[], None], wake_on: Callable[[int], None]) -> Iterator[None]:
-        """Pass the first signal on as a request to stop; ``wake_on`` gets a descriptor that ends a wait."""
+        """Turn the first signal into a request to stop; ``wake_on`` receives a descriptor that ends a wait."""
         if not self._old:
             yield
             return
         reader, writer = os.pipe()
         os.set_blocking(writer, False)
-        self._take()  # again: Ray has handlers of its own, which it sets when a cluster is joined
+        self._take()  # again: Ray installs its own handlers when it connects to a cluster
         old_descriptor = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         wake_on(reader)
         try:
@@ -81,17 +81,17 @@ class StopSignals:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Let what is being written be finished first."""
+        """Defer signals until the end of the block, so that writes are completed."""
         with self._phase(lambda: None):
             yield
 
     @property
     def is_asked_for(self) -> bool:
-        """Whether a signal has come that was not raised at once."""
+        """Whether a signal was received and deferred."""
         return self._received is not None
 
     def exception(self) -> BaseException:
-        """Return what ends the run."""
+        """Return the exception for the received signal."""
         if self._received is None or self._received == signal.SIGINT:
             return KeyboardInterrupt()
         return Terminated(self._received)
@@ -133,7 +133,7 @@ class StopSignals:
         raise KeyboardInterrupt
 
     def _bound(self, number: int) -> None:
-        """Have the signal sent once more when the time to finish is over."""
+        """Send the signal again when the grace period is over."""
         main = threading.main_thread().ident
         assert main is not None
 
@@ -147,10 +147,10 @@ class StopSignals:
 
 
 def say_that_it_stops(stop: StopSignals) -> None:
-    """Tell the user what the first signal of a run does."""
+    """Print what the first signal of a run does."""
     ending = stop.exception()
     if isinstance(ending, Terminated):
-        text = f"Stopping on {ending.name}: what runs is being finished, for {GRACE_S:g} s at most."
+        text = f"Stopping on {ending.name}: running tasks are being finished, for at most {GRACE_S:g} s."
     else:
-        text = "Stopping: what runs is being finished. Ctrl-C again stops at once."
+        text = "Stopping: running tasks are being finished. Press Ctrl-C again to stop at once."
     say_on_stderr(f"\n{text}")

@@ -1,4 +1,4 @@
-"""The executor that balances: every core and GPU there is, without being told how many workers a stage needs."""
+"""Executor that uses all cores and GPUs, and decides how many workers each stage needs."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ _DEFAULTS: dict[str, Any] = {
 
 
 class StreamingExecutor:
-    """Runs a pipeline on every core and GPU there is, and decides itself how many workers each stage gets.
+    """Run a pipeline on all cores and GPUs, and decide how many workers each stage gets.
 
-    ``backend`` is ``"local"`` (this machine) or ``"ray"`` (a cluster). Without it a run goes to the Ray cluster that
-    ``RAY_ADDRESS`` names or that this process has joined, and stays on this machine if there is none.
-    ``ignore_head_node`` keeps workers off the cluster's head; ``runtime_env`` is Ray's, for all workers.
+    ``backend`` is ``"local"`` (this machine) or ``"ray"`` (a cluster). The default is the Ray cluster that
+    ``RAY_ADDRESS`` names or that this process is connected to; without one, this machine. ``ignore_head_node`` starts
+    no workers on the head node of the cluster; ``runtime_env`` is Ray's runtime environment for all workers.
 
-    ``config`` holds the settings users know (``logging_interval``, ``ignore_failures``, ``execution_mode``,
-    ``cpu_allocation_percentage``, ``autoscale_interval_s``), and how long a run waits for a worker: for its place on a
-    Ray cluster (``place_timeout_s``), until it is ready (``start_timeout_s``), and for a word from it while it works
-    (``stall_timeout_s``; a task of a worker that is alive may take longer). ``memory_budget`` bounds the bytes between
-    stages
-    ("4GiB"; default: a share of what is free). ``cpus``, ``gpus``, ``gpu_memory_gb`` are claimed instead of looked up.
-    With ``ignore_failures`` a run goes on past rows that cannot be processed, up to ``max_failed`` of them (a count,
-    or a share of all rows). How fast each stage was is kept in the user's cache folder, so that the next run begins
-    balanced; ``profile=False`` neither reads nor writes that. ``ledger=False`` keeps no receipts for ``penstock why``.
+    ``config`` may contain ``logging_interval``, ``ignore_failures``, ``execution_mode``,
+    ``cpu_allocation_percentage``, ``autoscale_interval_s``, and three timeouts: ``place_timeout_s`` (until Ray has
+    resources for a worker), ``start_timeout_s`` (until the worker is ready) and ``stall_timeout_s`` (without a message
+    from a worker; a task of a worker that is alive may take longer). ``memory_budget`` limits the bytes stored between
+    stages ("4GiB"; default: a share of the free memory). ``cpus``, ``gpus`` and ``gpu_memory_gb`` replace the detected
+    values. With ``ignore_failures`` a run continues past rows that cannot be processed, up to ``max_failed`` of them (a
+    count, or a share of all rows). The speed of each stage is stored in the user's cache folder, so that the next run
+    starts balanced; ``profile=False`` neither reads nor writes it. ``ledger=False`` keeps no receipts for
+    ``penstock why``.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class StreamingExecutor:
         )
         self.ledger = ledger
         self.last_summary: RunSummary | None = None
-        # The most memory all workers together were seen to use in the last run.
+        # Peak memory of all workers together in the last run, in bytes.
         self.peak_resident = 0
 
     def execute(
@@ -110,7 +110,7 @@ class StreamingExecutor:
         initial_tasks: Sequence[Task[Any]] | None = None,
         checkpoint_path: str | Path | None = None,
     ) -> list[Task[Any]]:
-        """Run the pipeline and return what its last stage gave, in the order of the input."""
+        """Run the pipeline and return the outputs of its last stage, in the order of the input."""
         with StopSignals() as stop:
             venue = self._venue()
             try:
@@ -145,7 +145,7 @@ class StreamingExecutor:
     ) -> list[Task[Any]]:
         try:
             run = StreamingRun(opened, venue, self._terms)
-        except BaseException:  # it may have waited for a place, and somebody for it
+        except BaseException:  # such as Ctrl-C while waiting for resources
             opened.close()
             raise
         try:
@@ -154,7 +154,7 @@ class StreamingExecutor:
                 with stop.held():
                     opened.tidy()
         except (KeyboardInterrupt, Terminated):
-            say_on_stderr(how_to_resume(pipeline, run.books.settlement.sources_done, checkpoint_path))
+            say_on_stderr(how_to_resume(pipeline, run.record.settlement.sources_done, checkpoint_path))
             if opened.output is not None and not pipeline.keeps_progress:
                 say_on_stderr(f"Written so far: {opened.output}")
             raise
@@ -165,7 +165,7 @@ class StreamingExecutor:
                 self.peak_resident = run.peak_resident
                 self.last_summary = run.summary()
                 if opened.has_something_to_say:
-                    # What ended the run is what has to be said, not that nothing more can be written.
+                    # Report the error that ended the run, not a summary that cannot be written.
                     with suppress(OutputError) if is_over else nullcontext():
                         opened.folder.write_summary(self.last_summary.to_dict())
         if stop.is_asked_for:
@@ -176,29 +176,29 @@ class StreamingExecutor:
         self._judge(run)
         if self._terms.profile:
             run.keep_speeds()
-        return run.books.settlement.results()
+        return run.record.settlement.results()
 
     def _judge(self, run: StreamingRun) -> None:
-        """Fail the run if it could not process what it should have."""
+        """Raise if the run failed, or if more rows failed than allowed."""
         if run.scheduler.fatal is not None:
             raise StageError(run.scheduler.fatal)
-        failed, first = run.books.failed, run.books.first_failure
+        failed, first = run.record.failed, run.record.first_failure
         if not failed or first is None or (self._config["ignore_failures"] and not self._too_many(run)):
             return
-        rest = "the run was stopped at that" if run.scheduler.stopping else "everything else was"
-        before = len(run.books.settlement.failed_before)
+        rest = "the run was stopped" if run.scheduler.stopping else "all others were"
+        before = len(run.record.settlement.failed_before)
         lines = [
             f"{plural(failed, 'input item')} could not be processed; {rest}.",
-            f"{before} of them in the run that this one continues; without its checkpoint they are tried again."
+            f"{before} of them failed in the run that this one resumes; without its checkpoint they are tried again."
             if before
             else "",
             f"The first: {first.reason} (task {first.task_id}).",
             f"The row: {row_in_words(first)}",
             f"All of them: {run.opened.folder.dead_letters}",
             f"To see it fail: {first.reproduce}" if first.reproduce else "",
-            f"To go on past more of them: a larger max_failed than {self._terms.max_failed:g}."
+            f"To continue past more of them: a larger max_failed than {self._terms.max_failed:g}."
             if self._config["ignore_failures"] and self._terms.max_failed is not None
-            else "To go on past such rows: config={'ignore_failures': True}.",
+            else "To continue past such rows: config={'ignore_failures': True}.",
         ]
         raise StageError("\n  ".join(line for line in lines if line))
 
@@ -206,14 +206,14 @@ class StreamingExecutor:
         most = self._terms.max_failed
         if most is None:
             return False
-        rows = max((c.items_in for counters in run.books.counters for c in counters), default=0)
-        return run.books.failed > (most * rows if 0 < most < 1 else most)
+        rows = max((c.items_in for counters in run.record.counters for c in counters), default=0)
+        return run.record.failed > (most * rows if 0 < most < 1 else most)
 
     def _venue(self) -> Venue:
-        """Say where the run takes place."""
+        """Return where the run takes place: this machine or a Ray cluster."""
         cpus, gpus, gpu_memory_gb = self._claims
         cpu_share = float(self._config["cpu_allocation_percentage"])
-        # Who claims a machine other than the one there is means this one, unless told otherwise.
+        # Explicit ``cpus`` or ``gpus`` imply the local backend.
         claims_this = self._backend is None and (cpus is not None or gpus is not None)
         if self._backend == "ray" or (self._backend is None and not claims_this and is_at_hand()):
             return RayVenue(
@@ -224,7 +224,7 @@ class StreamingExecutor:
                 gpus=gpus,
                 gpu_memory_gb=gpu_memory_gb,
             )
-        spill_folder(self._terms.spill_dir)  # looked at before anything is touched
+        spill_folder(self._terms.spill_dir)  # raise before anything is written
         return LocalVenue(cpus, gpus, gpu_memory_gb, cpu_share)
 
 

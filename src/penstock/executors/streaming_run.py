@@ -1,4 +1,4 @@
-"""One run of a pipeline: scheduler, backend, books and screen, from the first task to the last word."""
+"""Run a plan once: connect scheduler, backend, run record and progress display."""
 
 from __future__ import annotations
 
@@ -25,44 +25,44 @@ from penstock.schedule.scheduler import Scheduler
 from penstock.schedule.state import Settings, item_key
 from penstock.schedule.watchdog import why_nothing_moves
 
-_LOOK_EVERY_S = 0.2
-# When nothing has moved for so long somebody will ask why; and again after twice as long.
+_LOOK_INTERVAL_S = 0.2
+# After this time without progress the run explains why; it does so again after twice the time.
 _SILENCE_S = 60.0
 # How long a worker may take to stop, the rest of its setup included, before it is killed.
-_STOP_PATIENCE_S = 30.0
+_STOP_TIMEOUT_S = 30.0
 
 
 @dataclass(frozen=True)
 class Terms:
-    """What a user has said about how to run."""
+    """The settings of a run."""
 
     memory_budget: int | None
     spill_dir: str | None
     task_timeout_s: float | None
     max_attempts: int
-    # More failures than that end the run; a share of all rows is judged at the end.
+    # More failures than this stop the run; a value below 1 is a share of all rows, checked at the end.
     max_failed: float | None
-    # Whether a run may succeed although rows could not be processed.
+    # Whether a run succeeds even if rows could not be processed.
     ignore_failures: bool
     batch_mode: bool
     autoscale_interval_s: float
     logging_interval_s: float
-    # How long a worker may wait for its place, and then until it is ready; and how long nothing may be heard of it.
+    # How long a worker may wait for its resources, then until it is ready, and how long it may send no message.
     place_timeout_s: float
     start_timeout_s: float
     stall_timeout_s: float
     show_progress: bool
-    # Whether to begin with the speeds of earlier runs, and to keep those of this one.
+    # Whether to start with the speeds of earlier runs, and to store those of this one.
     profile: bool
 
 
 class StreamingRun:
-    """One run: scheduler, backend, books and screen."""
+    """One run: scheduler, backend, run record and progress display."""
 
     def __init__(self, opened: OpenRun, venue: Venue, terms: Terms) -> None:
         self.opened = opened
         failure_folder = Path(_local_folder(opened, opened.plan.pipeline)) / "failures"
-        self.books = RunRecord(
+        self.record = RunRecord(
             opened.plan, opened.folder, opened.journal, failure_folder, ignores_failures=terms.ignore_failures
         )
         settings = Settings(
@@ -74,9 +74,9 @@ class StreamingRun:
             place_timeout_s=terms.place_timeout_s if venue.has_others else None,
             start_timeout_s=terms.start_timeout_s,
             stall_timeout_s=terms.stall_timeout_s,
-            # A shorter stall timeout means that a user wants to know soon.
+            # A short stall timeout shortens the answer timeout as well.
             answer_timeout_s=min(terms.stall_timeout_s, Settings.answer_timeout_s),
-            stop_timeout_s=_STOP_PATIENCE_S,
+            stop_timeout_s=_STOP_TIMEOUT_S,
         )
         self._speed_keys = keys_of(opened.plan) if terms.profile else []
         known = read_speeds(self._speed_keys) or [None] * len(opened.plan.pools)
@@ -96,19 +96,19 @@ class StreamingRun:
         self._terms = terms
         self._started = time.monotonic()
         self._seconds = 0.0
-        # Set when so much failed that the rest is not worth doing.
+        # Set when more rows failed than ``max_failed``.
         self._gave_up = False
         self._silence_to_explain = _SILENCE_S
         self._workers_seen: set[str] = set()
-        # The most memory all workers together were seen to use.
+        # Peak memory of all workers together, in bytes.
         self.peak_resident = 0
 
     def run(self, roots: list[Task[Any]], stop: StopSignals, *, given: bool) -> None:
-        """Run everything, and leave nothing behind; raise what ``stop`` has if the run was stopped."""
-        self.books.given_sources = given
+        """Run all tasks, and release all resources; raise the exception of ``stop`` if the run was stopped."""
+        self.record.given_sources = given
         backend = self._venue.backend(
             self.opened.plan,
-            self.books,
+            self.record,
             max_attempts=self._terms.max_attempts,
             spill_dir=self._terms.spill_dir,
             ledger=self.opened.ledger,
@@ -121,7 +121,7 @@ class StreamingRun:
         try:
             with stop.asking(ask_to_stop, backend.wake_on), self._view:
                 first = self.scheduler.begin(backend.now(), self._put(backend, roots, given=given))
-                drive(self.scheduler, backend, first, look=partial(self._look, backend), look_every=_LOOK_EVERY_S)
+                drive(self.scheduler, backend, first, look=partial(self._look, backend), look_every=_LOOK_INTERVAL_S)
         finally:
             with stop.held():
                 backend.close()
@@ -131,12 +131,12 @@ class StreamingRun:
             raise stop.exception()
 
     def check_counts(self) -> None:
-        """Raise if rows were lost or doubled; of a run that was stopped, not all can be accounted for."""
+        """Raise if rows were lost or duplicated; the counts of a stopped run are not checked."""
         if self.scheduler.fatal is None and not self.scheduler.stopping:
-            self.books.conservation.check(self.books.counters, self.books.settlement.on_its_way.unfinished)
+            self.record.conservation.check(self.record.counters, self.record.settlement.in_flight.unfinished)
 
     def keep_speeds(self) -> None:
-        """Write down for the next run how fast each pool was."""
+        """Store the speed of each pool for the next run."""
         seen = [pool.estimate for pool in self.scheduler.pools]
         write_speeds(
             {
@@ -156,50 +156,50 @@ class StreamingRun:
         scheduler, folder = self.scheduler, self.opened.folder
         return RunSummary(
             pipeline=self.opened.plan.pipeline,
-            counters=[counters for pool in self.books.counters for counters in pool],
+            counters=[counters for pool in self.record.counters for counters in pool],
             seconds=self._seconds,
             output=self.opened.output,
             run_folder=folder.path,
             has_ledger=self.opened.ledger is not None,
             dead_letters=folder.dead_letters if folder.num_dead_letters else None,
             num_dead_letters=folder.num_dead_letters,
-            resumed=self.books.settlement.resumed,
+            resumed=self.record.settlement.resumed,
             pools=pool_records(scheduler, self.opened.plan),
             plans=[asdict(record) for record in scheduler.plans],
             peak_bytes=scheduler.credits.peak,
             budget_bytes=scheduler.credits.budget,
-            failed=self.books.failed or None,
+            failed=self.record.failed or None,
             stopped=scheduler.fatal,
         )
 
     def _put(self, backend: RunBackend, roots: list[Task[Any]], *, given: bool) -> list[Output]:
-        """Store the tasks a run begins with, less those that a checkpoint has."""
+        """Store the initial tasks, except those that a checkpoint records as done."""
         outputs = []
         for task in roots:
-            if given and self.books.settlement.is_done(task.task_id):
+            if given and self.record.settlement.is_done(task.task_id):
                 continue
             stored = backend.put(item_key(0, task.task_id), task)
             if given:
-                self.books.emitted([stored], last=False)
-            self.books.conservation.entered(0, stored.rows)
+                self.record.emitted([stored], last=False)
+            self.record.conservation.entered(0, stored.rows)
             outputs.append(Output(task.task_id, task._order, 0, rows_of(task)))
         return outputs
 
     def _look(self, backend: RunBackend, now: float) -> None:
-        """Show how far the run has come, and stop it if more has failed than may."""
+        """Update the progress display, and stop the run if more rows failed than allowed."""
         most = self._terms.max_failed
-        # The scheduler knows of rows that ended a worker before they are written down.
-        failed = max(self.books.failed, self.scheduler.dead)
+        # The scheduler counts rows that killed a worker before they are recorded.
+        failed = max(self.record.failed, self.scheduler.dead)
         if most is not None and most >= 1 and failed > most and not self._gave_up:
             self._gave_up = True
             backend.ask_to_stop()
-        view = snapshot(self.scheduler, self.opened.plan, now - self._started, now, self.books.failed)
+        view = snapshot(self.scheduler, self.opened.plan, now - self._started, now, self.record.failed)
         self._view.update(view)
         self._explain_silence(now)
         self._clean_up_after_workers()
 
     def _clean_up_after_workers(self) -> None:
-        """Remove what killed workers of this machine left half-written; at the end of a run all of it is removed."""
+        """Remove temporary files of killed workers on this machine, during the run."""
         gone = self._workers_seen - self.scheduler.workers.keys()
         self._workers_seen = set(self.scheduler.workers)
         if gone and not self.scheduler.shutting_down:
@@ -215,5 +215,5 @@ class StreamingRun:
 
 
 def _local_folder(opened: OpenRun, pipeline: str) -> str:
-    """Return a folder on this machine for what failed, beside the run folder if that is here."""
+    """Return a local folder for stored failures: the run folder, if it is on this machine."""
     return opened.folder.path if "://" not in opened.folder.path else str(Path("penstock-runs") / pipeline)

@@ -1,1 +1,1 @@
-"""What runs: workers that take tasks through a chain of stages, and executors that feed them."""
+"""Code that runs inside a worker: the chain of stages, isolation of failing rows, transport of tasks."""

@@ -1,4 +1,4 @@
-"""Whose fault it was: what a stage raises, told with the stage, the call, the task and the row."""
+"""Turn an exception of a stage into an error that names the stage, the call, the task and the row."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LONGEST_EXCERPT = 300
 
 
 class blaming:  # noqa: N801 - reads as a word in a with statement
-    """Turn what a stage raises into an error that names the stage, the call and the task."""
+    """Convert an exception of a stage into a ``StageError`` that names the stage, the call and the task."""
 
     def __init__(self, step: Step, call: str, tasks: Sequence[Task[Any]] = ()) -> None:
         self._step, self._call, self._tasks = step, call, tasks
@@ -41,7 +41,7 @@ class blaming:  # noqa: N801 - reads as a word in a with statement
 
 
 def require_inputs(step: Step, task: Task[Any]) -> None:
-    """Raise if a task lacks what a stage says it needs, and name the one of several that says so."""
+    """Raise if a task lacks an input that a stage declares; for a merged stage, name the part that needs it."""
     missing = step.missing_from(task)
     if missing:
         get_columns = getattr(task, "get_columns", list)
@@ -61,9 +61,10 @@ def failure_of(
     why: str | Exception,
     keep: Callable[[Step, Task[Any]], str] | None,
 ) -> Rejection:
-    """Describe one row that a stage cannot process; ``keep`` puts it aside, and returns what to type to see it fail.
+    """Describe one row that a stage cannot process.
 
-    ``why`` is what the stage raised, or in words what became of the worker.
+    ``why`` is the exception of the stage, or a sentence about how the worker ended. ``keep`` stores the row and
+    returns the command that reproduces the failure.
     """
     task, position = locate(tasks, row)
     alone = task.select([position]) or task
@@ -83,7 +84,7 @@ def failure_of(
 
 
 def _origin(task: Task[Any], alone: Task[Any], row: int) -> tuple[str, int | None, int | None]:
-    """Return which file a row is from, and which document of it, or at which byte; the row where that is not known."""
+    """Return the file of a row, and its document number or byte offset in it; if unknown, its number in the task."""
     files = alone._metadata.get("source_files", [])
     all_files = ", ".join(files[:3])
     rows = task.source_rows if isinstance(task, DocumentBatch) else None

@@ -1,8 +1,8 @@
-"""Pickling classes and functions by value: those that are defined in a script or a notebook, which no worker imports.
+"""Pickle classes and functions of a script or notebook by value, because workers cannot import them.
 
-cloudpickle sends the definition of such a class along and finds the class again in a process that has it. There it
-also assigns every attribute again, so that the methods of the user's own class would be replaced by copies that see
-copies of the user's globals. Here a class that a process has already is left as it is.
+cloudpickle includes the definition of such a class in the pickle, and reuses the class in a process that has it. There
+it also assigns every attribute again, which would replace the methods of the user's own class by copies that refer to
+copies of the user's globals. Here a class that the process has already is not changed.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from weakref import WeakSet
 
 import cloudpickle
 
-# Classes that are whole in this process: sent from here, or received here before.
-_whole: WeakSet[type] = WeakSet()
-# What cloudpickle reduces a class to: how to make it, with what, its attributes, two iterators, how to assign them.
-_REDUCED_CLASS = 6
+# Classes that are complete in this process: pickled here, or unpickled here before.
+_complete_classes: WeakSet[type] = WeakSet()
+# Length of the tuple that cloudpickle reduces a class to: constructor, arguments, state, two iterators, state setter.
+_REDUCED_CLASS_LENGTH = 6
 
 
 def dumps(value: Any, buffer_callback: Callable[[pickle.PickleBuffer], Any] | None = None) -> bytes:  # noqa: ANN401
@@ -34,17 +34,17 @@ def dumps(value: Any, buffer_callback: Callable[[pickle.PickleBuffer], Any] | No
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc] # has no types
     def reducer_override(self, value: Any) -> Any:  # noqa: ANN401 - anything can be pickled
         reduced = super().reducer_override(value)
-        if not isinstance(value, type) or not isinstance(reduced, tuple) or len(reduced) != _REDUCED_CLASS:
+        if not isinstance(value, type) or not isinstance(reduced, tuple) or len(reduced) != _REDUCED_CLASS_LENGTH:
             return reduced
-        _whole.add(value)
+        _complete_classes.add(value)
         make, arguments, attributes, _, _, assign = reduced
         return make, arguments, (assign, attributes), None, None, _assign_once
 
 
 def _assign_once(made: type, state: tuple[Callable[[type, Any], Any], Any]) -> type:
-    """Complete a class that has just been made; one that this process has already stays as it is."""
-    if made not in _whole:
+    """Assign the attributes of a new class; do not change one that is complete in this process."""
+    if made not in _complete_classes:
         assign, attributes = state
         assign(made, attributes)
-        _whole.add(made)
+        _complete_classes.add(made)
     return made

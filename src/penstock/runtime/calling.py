@@ -1,4 +1,4 @@
-"""Calling a stage: what it may return, and how that is named."""
+"""Call a stage, check what it returns, and assign ids to the returned tasks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Step = ProcessingStage[Any, Any]
 
 
 def call_stage(step: Step, tasks: list[Task[Any]]) -> list[Task[Any]] | Iterator[Task[Any]]:
-    """Let a stage work on a chunk, and give what it returns its names."""
+    """Call a stage on a chunk of tasks, and assign ids to the tasks that it returns."""
     results: Sequence[Any]
     if step.supports_batch_processing():
         results = step.process_batch(tasks)
@@ -24,7 +24,7 @@ def call_stage(step: Step, tasks: list[Task[Any]]) -> list[Task[Any]] | Iterator
     if any(isinstance(result, Iterator) for result in results):
         if len(results) != len(tasks):
             raise TypeError(
-                f"process_batch returned {len(results)} iterators for {len(tasks)} tasks; give one per task"
+                f"process_batch returned {len(results)} iterators for {len(tasks)} tasks; return one per task"
             )
         return _one_by_one(tasks, results)
     for result in results:
@@ -34,7 +34,7 @@ def call_stage(step: Step, tasks: list[Task[Any]]) -> list[Task[Any]] | Iterator
         adopt_anew(step.name, tasks, begun)
         return begun
     if results and all(any(result is task for task in tasks) for result in results):
-        return list(results)  # a choice of its own inputs: each is itself
+        return list(results)  # a selection of its inputs: each keeps its id
     if len(results) == len(tasks):
         return [child for task, result in zip(tasks, results, strict=True) for child in _adopt(task, result)]
     flat = [child for result in results for child in _listed(result)]
@@ -45,7 +45,7 @@ def call_stage(step: Step, tasks: list[Task[Any]]) -> list[Task[Any]] | Iterator
 
 
 def _one_by_one(tasks: Sequence[Task[Any]], results: Sequence[Any]) -> Iterator[Task[Any]]:
-    """Name the tasks of an iterator as those of a list, while they come."""
+    """Assign the tasks of an iterator the same ids as those of a list would get, one at a time."""
     for task, result in zip(tasks, results, strict=True):
         if not isinstance(result, Iterator):
             _require_tasks(result)
@@ -56,7 +56,7 @@ def _one_by_one(tasks: Sequence[Task[Any]], results: Sequence[Any]) -> Iterator[
             _require_tasks(child)
             adopt_nth(task, child, position)
             handed_over, child = [child], None
-            yield handed_over.pop()  # and held by nobody here while others work on it
+            yield handed_over.pop()  # no reference is kept here while later steps process it
             position += 1
 
 

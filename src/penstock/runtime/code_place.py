@@ -1,4 +1,4 @@
-"""Where an exception came from: the innermost line of the user's own code."""
+"""Find the innermost line of the user's own code in a traceback."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class CodePlace(NamedTuple):
     file: str
     line: int
     function: str
-    # The line itself; empty where the file cannot be read from here.
+    # The source line; empty if the file cannot be read.
     source: str = ""
 
     def __str__(self) -> str:
-        """Return the place in words, on one line."""
+        """Return file, line, function and source on one line."""
         said = f": {self.source}" if self.source else ""
         return f"{self.file}, line {self.line}, in {self.function}{said}"
 
 
 def code_place(error: BaseException) -> CodePlace | None:
-    """Return the innermost line that belongs neither to Penstock nor to a library; if there is none, the innermost.
+    """Return the innermost line that is neither in Penstock nor in a library; else the innermost line of all.
 
     >>> try:
     ...     int("x")
@@ -47,7 +47,7 @@ def code_place(error: BaseException) -> CodePlace | None:
 
 
 def cause_of(error: BaseException) -> str:
-    """Return what is the same for all rows on which a stage fails alike: the type of the exception, and the line.
+    """Return the cause of a failure, equal for all rows that fail in the same way: exception type and line.
 
     >>> cause_of(KeyError("text"))
     'KeyError'
@@ -77,7 +77,7 @@ def _is_users(file: str) -> bool:
         return False
     paths = sysconfig.get_paths()
     libraries = [_PENSTOCK, paths["stdlib"], paths["platstdlib"]]
-    # A virtual environment may be located inside any of the user's folders, and its packages are not theirs.
+    # A virtual environment may be located inside a folder of the user; its packages are not user code.
     parts = Path(file).parts
     return not any(name in parts for name in _INSTALLED) and not any(
         file.startswith(f"{folder}/") for folder in libraries

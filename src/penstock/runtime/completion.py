@@ -1,7 +1,7 @@
-"""Which source tasks are complete: nothing that descends from them is still on its way.
+"""Track which source tasks are complete: none of their descendants is still in flight.
 
-A checkpoint may call a source done only then. Sources whose descendants were processed together into one
-result stand and fall together.
+Only then may a checkpoint record a source as done. Sources whose descendants were processed together into one result
+form a group, and become complete together.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ from penstock.runtime.transport import StoredTask
 
 @dataclass
 class SourceRecord:
-    """What a source came to."""
+    """The results of a source."""
 
     outputs: list[Task[Any]] = field(default_factory=list)
     rejections: list[Rejection] = field(default_factory=list)
-    # The sources that were completed together with this one, all of them.
+    # All sources that were completed together with this one, itself included.
     group: list[str] = field(default_factory=list)
 
 
 class Completion:
-    """Counts what is on its way for each group of sources."""
+    """Count the tasks in flight for each group of sources."""
 
     def __init__(self) -> None:
         self._pending: Counter[str] = Counter()
         self._leader: dict[str, str] = {}
-        # The sources that a leader stands for, and leaders of which nothing was on its way when last looked.
+        # The sources of each group by its leader, and the leaders whose count of tasks in flight has reached 0.
         self._members: dict[str, list[str]] = {}
         self._may_be_complete: dict[str, None] = {}
         self._records: dict[str, SourceRecord] = {}
 
     def enter(self, tasks: Iterable[Task[Any] | StoredTask]) -> None:
-        """Note tasks that are on their way."""
+        """Count tasks that are now in flight."""
         for task in tasks:
             sources = _sources(task)
             self._link(sources)
             self._pending[self._find(sources[0])] += 1
 
     def leave(self, tasks: Iterable[Task[Any] | StoredTask]) -> None:
-        """Note tasks that have been worked on; what they became has been entered before."""
+        """Discount tasks that have been processed; their outputs must have been entered before."""
         for task in tasks:
             leader = self._find(_sources(task)[0])
             self._pending[leader] -= 1
@@ -53,25 +53,25 @@ class Completion:
                 self._may_be_complete[leader] = None
 
     def finish(self, tasks: Sequence[Task[Any]]) -> None:
-        """Note tasks that came out of the last stage."""
+        """Record outputs of the last stage, which are no longer in flight."""
         for task in tasks:
             self.output(task)
         self.leave(tasks)
 
     def output(self, task: Task[Any]) -> None:
-        """Note a task that came out of the last stage; that it was on its way is noted apart."""
+        """Record an output of the last stage, without changing the count of tasks in flight."""
         self._record(task._sources[0]).outputs.append(task)
 
     def reject(self, source: str, rejections: Sequence[Rejection]) -> None:
-        """Note records of a source that were set aside."""
+        """Record rejections of a source."""
         self._record(source).rejections.extend(rejections)
 
     def take_complete(self) -> dict[str, SourceRecord]:
-        """Return the sources that have become complete, with what they came to, and forget them."""
+        """Return the sources that have become complete, with their results, and forget them."""
         taken: dict[str, SourceRecord] = {}
         for leader in self._may_be_complete:
             if self._pending.get(leader) != 0:
-                continue  # something came after all, or it follows another one now
+                continue  # more tasks were entered since, or the group was merged into another one
             del self._pending[leader]
             members = self._members.pop(leader)
             for source in members:
@@ -83,7 +83,7 @@ class Completion:
 
     @property
     def unfinished(self) -> list[str]:
-        """Sources of which something is still on its way."""
+        """The sources with tasks in flight."""
         return [source for leader, count in self._pending.items() if count for source in self._members[leader]]
 
     def _record(self, source: str) -> SourceRecord:

@@ -1,14 +1,14 @@
-"""Checks at the end of a run that no row was lost or doubled without a word.
+"""Check at the end of a run that no row was lost or duplicated silently.
 
-What is compared, in rows (a task that cannot be cut is one row):
+The following are compared, in rows (a task that cannot be split is one row):
 
-- what entered a pool, as the driver stored it, with what reached the first stage of its workers;
-- what reached a stage with what it processed and what was set aside there;
-- what came out of a stage with what reached the next one;
-- what a batch was counted to give with what the driver was given;
-- what was set aside with what was written to the dead-letter file.
+- rows that entered a pool, as stored by the driver, with rows that reached the first stage of its workers;
+- rows that reached a stage with the sum of rows that it processed and rows that were set aside;
+- output rows of a stage with rows that reached the next one;
+- output rows that a worker counted for a batch with rows that the driver received;
+- rows that were set aside with rows in the dead-letter file.
 
-A stage may make any number of rows out of those it was given; what it makes fewer is what it dropped.
+A stage may emit any number of rows for those it receives; rows missing inside a stage are rows that it dropped.
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ from penstock.core.counters import StageCounters
 from penstock.core.rejection import Rejection
 from penstock.errors import LostRowsError
 
-# The first few say enough.
+# Mismatches listed in the error.
 _MOST_SHOWN = 10
 
 
 class Conservation:
-    """What the driver itself sees of the rows of one run.
+    """Row counts of one run as seen by the driver.
 
-    ``parts`` says for each pool how many stages, as the user wrote them, each of its steps stands for.
+    ``parts`` is, for each pool, the number of stages of the user's pipeline that were merged into each step.
     """
 
     def __init__(self, parts: Sequence[Sequence[int]]) -> None:
-        # Where the counters of each step begin among those of its pool.
+        # The index of the first counter of each step among those of its pool.
         self._steps = [[sum(steps[:number]) for number in range(len(steps))] for steps in parts]
         self._entered = [0] * len(parts)
         self._given_up = [0] * len(parts)
         self._mistakes: list[str] = []
 
     def entered(self, pool: int, rows: int) -> None:
-        """Count rows that wait for a pool."""
+        """Count rows that were queued for a pool."""
         self._entered[pool] += rows
 
     def given_up(self, pool: int, rejections: Sequence[Rejection]) -> None:
-        """Count rows that no worker could process, written down by the driver."""
+        """Count rows that no worker could process, which the driver recorded as rejections."""
         self._given_up[pool] += len(rejections)
 
     def batch_done(
         self, pool: int, counters: Sequence[StageCounters], rejections: Sequence[Rejection], rows_given: int | None
     ) -> None:
-        """Compare what a worker counted for a batch with what it has sent; ``None``: an earlier attempt sent some."""
+        """Compare the output rows a worker counted with ``rows_given``; None if an earlier attempt sent some."""
         last = counters[self._steps[pool][-1]]
         if rows_given is not None and last.rows_out != rows_given:
             self._mistakes.append(f"'{last.stage}' gave {last.rows_out:,} rows and {rows_given:,} arrived")
@@ -68,7 +68,7 @@ class Conservation:
 
 
 def compare_steps(steps: Sequence[StageCounters], entered: int) -> list[str]:
-    """Return in words where rows were lost or doubled between, or in, the steps of one chain."""
+    """Return a sentence for each place in a chain where rows were lost or duplicated."""
     mistakes = []
     before, given = "", entered
     for step in steps:
@@ -85,7 +85,7 @@ def compare_steps(steps: Sequence[StageCounters], entered: int) -> list[str]:
 
 
 def raise_if_any(mistakes: Sequence[str]) -> None:
-    """Raise if something does not add up."""
+    """Raise ``LostRowsError`` if there are mismatches."""
     if not mistakes:
         return
     more = [f"and {len(mistakes) - _MOST_SHOWN:,} more"] if len(mistakes) > _MOST_SHOWN else []

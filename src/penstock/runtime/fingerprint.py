@@ -1,4 +1,4 @@
-"""What makes two runs the same run: their stages, and the parameters of each. A checkpoint is good for one of them."""
+"""Fingerprint the stages of a run and their parameters: a checkpoint is valid only for the same fingerprint."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 
-# How a stage is run, not what it does: may differ between a run and its resumption.
+# Parameters that do not change the output, so they may differ between a run and its resumption.
 _WITHOUT_EFFECT = {"resources", "runtime_env", "num_workers", "num_workers_per_node"}
 
 
@@ -40,7 +40,7 @@ def _digest(tasks: Sequence[Task[Any]]) -> str:
 
 
 def _describe(value: Any) -> str:  # noqa: ANN401 - a parameter may be anything
-    """Describe a parameter by what it says, never by where it lies in memory.
+    """Describe a parameter by its value, never by its address in memory.
 
     >>> _describe({"how": [str.upper, partial(round, ndigits=2)]})
     "{'how': list(builtins.str.upper, partial(builtins.round, tuple(), {'ndigits': 2}))}"
@@ -48,7 +48,7 @@ def _describe(value: Any) -> str:  # noqa: ANN401 - a parameter may be anything
     if value is None or isinstance(value, str | int | float | bool | bytes):
         return repr(value)
     if isinstance(value, PurePath):
-        return repr(str(value))  # of a path all that counts is hidden from what follows
+        return repr(str(value))  # a path keeps its value in attributes that the code below does not see
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_describe(k)}: {_describe(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list | tuple | set | frozenset):

@@ -1,4 +1,4 @@
-"""A stage that raises: try again, then find the rows it cannot process, and do the work without them."""
+"""Retry a stage that raises, find the rows that it cannot process, and process the others without them."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ from penstock.runtime.selection import apply_selection, count_rows, rows_of
 from penstock.schedule.actions import Selection
 from penstock.schedule.recovery import Recovery
 
-# Mistakes in code, which another attempt does not mend. A single row is still tried twice: a service may have answered
-# something unexpected.
+# Programming errors, which a retry does not fix. A single row is still tried twice: a service may have sent an
+# unexpected answer.
 _MISTAKES = (LookupError, TypeError, AttributeError, NameError, ImportError, NotImplementedError, ZeroDivisionError)
 _ATTEMPTS_AT_A_MISTAKE = 2
-# No disk is left to write to, whoever tries; and where output cannot be written, nothing else can be written there.
+# Errors that every later write would raise too: first for any file, then for files of the output folder.
 _NO_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 _NO_OUTPUT = _NO_DISK | {errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST}
 
-# An iterator is given on as it is: what it raises comes later, and is the business of whoever asks it for the next.
+# An iterator is passed on as it is. Exceptions that it raises later are handled by the code that consumes it.
 Outputs = list[Task[Any]] | Iterator[Task[Any]]
 Call = Callable[[list[Task[Any]]], Outputs]
 
 
 @dataclass
 class Isolated:
-    """What came out, and which rows could not be processed."""
+    """The outputs of a call, and the rows that could not be processed."""
 
     outputs: Outputs = field(default_factory=list)
-    # With what the stage raised for each.
+    # Row number -> the exception of the stage.
     bad_rows: dict[int, Exception] = field(default_factory=dict)
 
 
 def call_with_care(call: Call, tasks: Sequence[Task[Any]], max_attempts: int) -> Isolated:
-    """Let a stage work on tasks; what it raises for costs only the rows that make it raise."""
+    """Call a stage on tasks; if it raises, retry, and then exclude only the rows that make it raise."""
     rows = count_rows(tasks)
     error: Exception | None = None
     for attempt in range(1, max_attempts + 1):
@@ -52,10 +52,10 @@ def call_with_care(call: Call, tasks: Sequence[Task[Any]], max_attempts: int) ->
         except PenstockError as trouble:
             error = trouble
             if trouble.__cause__ is None:
-                break  # said on purpose: trying again will not change it
+                break  # raised by Penstock itself: a retry does not change it
         except Exception as trouble:
             error = trouble
-        # Where there are rows to search, the search tries each again.
+        # With several rows, the search below tries each of them again.
         if isinstance(error.__cause__, _MISTAKES) and (rows > 1 or attempt >= _ATTEMPTS_AT_A_MISTAKE):
             break
     assert error is not None
@@ -72,9 +72,9 @@ def call_with_care(call: Call, tasks: Sequence[Task[Any]], max_attempts: int) ->
 
 @contextmanager
 def naming_the_row(step: Step, call: Call, tasks: Sequence[Task[Any]]) -> Iterator[None]:
-    """Add to what a stage raises one row that it raises for, found by halving: at most as much work again.
+    """Add to an exception of a stage one row that causes it, found by bisection: at most doubles the work.
 
-    Only for errors that say that the code or a row is wrong, and a stage that writes is not called again.
+    Only for errors that point to the code or to a row. A stage that writes is not called again.
     """
     try:
         yield
@@ -88,7 +88,7 @@ def naming_the_row(step: Step, call: Call, tasks: Sequence[Task[Any]]) -> Iterat
 
 
 def _bad_row(call: Call, tasks: Sequence[Task[Any]], cause: str) -> int | None:
-    """Return a row for which a stage fails alone as it did for all; None if there is none."""
+    """Return a row on which a stage fails alone with the same cause as on all rows; None if there is none."""
 
     def fails(start: int, stop: int) -> bool:
         try:
@@ -107,7 +107,7 @@ def _bad_row(call: Call, tasks: Sequence[Task[Any]], cause: str) -> int | None:
 
 
 def stops_everybody(error: BaseException) -> bool:
-    """Tell whether no task is to blame: nothing can be written any more, and it would be no use to go on without some.
+    """Tell whether every later task would fail too, because nothing can be written any more.
 
     >>> full = OSError(errno.ENOSPC, "No space left on device")
     >>> stops_everybody(full), stops_everybody(OSError(errno.EACCES, "Permission denied"))
@@ -135,7 +135,7 @@ def _search(call: Call, tasks: Sequence[Task[Any]], recovery: Recovery, error: E
                 found[row] = trouble
         else:
             recovery.passed()
-        if recovery.is_hopeless and not recovery.has_passed:  # it is the stage that is broken
+        if recovery.is_hopeless and not recovery.has_passed:  # the stage fails on every row
             recovery.give_up()
     bad = {row: found.get(row, error) for row in sorted(recovery.bad)}
     [rest] = recovery.verdict()
@@ -144,13 +144,13 @@ def _search(call: Call, tasks: Sequence[Task[Any]], recovery: Recovery, error: E
     except Exception as trouble:
         if stops_everybody(trouble):
             raise
-        # The rows are good one by one and bad together.
+        # Each row passes alone, but they fail together.
         return Isolated(bad_rows={row: bad.get(row, trouble) for row in range(recovery.rows)})
     return Isolated(outputs, bad)
 
 
 def _fresh(tasks: Sequence[Task[Any]]) -> list[Task[Any]]:
-    """Return copies, so that a stage that changes a task and then raises has not spoilt it for the next try."""
+    """Return copies: a stage that changes a task and then raises must not affect the next attempt."""
     copies = [copy.copy(task) for task in tasks]
     for task in copies:
         task._metadata, task._stage_perf = dict(task._metadata), list(task._stage_perf)

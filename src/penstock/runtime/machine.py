@@ -1,4 +1,4 @@
-"""What this machine has: cores, memory, GPUs, as far as this process may use them."""
+"""Find the cores, memory and GPUs of this machine that this process may use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.lim
 
 
 def this_machine(cpus: float | None = None, gpus: int | None = None, gpu_memory_gb: float | None = None) -> Cluster:
-    """Describe this machine as a cluster of one node; what is given is claimed instead of looked up."""
+    """Describe this machine as a cluster of one node; arguments replace the detected values."""
     claimed = Gpu(gpu_memory_gb or 80.0, "claimed GPU")
     found = find_gpus() if gpus is None else (claimed,) * gpus
     node = Node("this machine", usable_cpus() if cpus is None else cpus, usable_memory() / GB, found)
@@ -24,12 +24,12 @@ def this_machine(cpus: float | None = None, gpus: int | None = None, gpu_memory_
 
 
 def usable_cpus() -> int:
-    """Return how many cores this process may run on."""
+    """Return the number of cores that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def usable_memory() -> int:
-    """Return how much memory this process may use: the machine's, or its container's if that is less."""
+    """Return the memory in bytes that this process may use: of the machine, or of its container if that is less."""
     total = int(psutil.virtual_memory().total)
     for path in _CGROUP_LIMITS:
         try:
@@ -42,7 +42,7 @@ def usable_memory() -> int:
 
 
 def find_gpus() -> tuple[Gpu, ...]:
-    """Ask the NVIDIA driver which GPUs there are; none without the driver or without `penstock[gpu]`."""
+    """Return the GPUs that the NVIDIA driver reports; none without the driver or without `penstock[gpu]`."""
     if find_spec("pynvml") is None:
         return ()
     nvml = require("pynvml", "gpu", "Finding GPUs")

@@ -1,4 +1,4 @@
-"""``setup_on_node``: once per machine and pool, however many workers start there at the same time."""
+"""Call ``setup_on_node`` once per machine and pool, even if several workers start at the same time."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from penstock.runtime.worker import ChainRunner
 
 
 def prepare_node_once(worker: ChainRunner, folder: Path, pool: int, node: NodeInfo, metadata: WorkerMetadata) -> None:
-    """Whoever comes first prepares the machine for a pool; everybody else waits until that is done.
+    """Prepare this machine for a pool, unless another worker has; wait while another worker is doing it.
 
-    ``folder`` lies on that machine. The lock is the kernel's, so that whoever dies on the way lets the next one try.
+    ``folder`` is local to the machine. The file lock is released by the kernel if its owner dies, so that the next
+    worker can try.
     """
     mark = folder / f"prepared-{pool}"
     with mark.with_suffix(".lock").open("w") as lock:

@@ -1,7 +1,7 @@
-"""Arrow imports pandas when it first makes an array of anything, which takes longer than all of Penstock: put it off.
+"""Defer the import of pandas, which Arrow triggers with the first array it makes.
 
-A process that runs only Penstock's own stages never needs it. Anybody else's may hand a pandas series to Arrow, which
-has to know what that is.
+The import takes longer than that of all of Penstock. A process that runs only Penstock's own stages never needs it. A
+user's stage may pass a pandas series to Arrow, which must recognize it.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import pyarrow as pa
 
 
 class _WithoutPandas(MetaPathFinder):
-    """Finds no pandas, whatever is installed."""
+    """Import hook that reports pandas as not installed."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
-        """Refuse pandas, and leave everything else to the others."""
+        """Raise for pandas; leave all other modules to the other finders."""
         if fullname == "pandas":
             raise ModuleNotFoundError(fullname, name=fullname)
 
 
 def put_off_pandas() -> None:
-    """Let Arrow find no pandas when it looks for it, until it is asked for a frame or ``expect_pandas`` is called."""
+    """Hide pandas from Arrow until a data frame is requested or ``expect_pandas`` is called."""
     if "pandas" in sys.modules:
         return
     finder = _WithoutPandas()
@@ -37,6 +37,6 @@ def put_off_pandas() -> None:
 
 
 def expect_pandas() -> None:
-    """Let Arrow know pandas as it usually does; nothing changes where it is not installed."""
+    """Let Arrow import pandas, as it does by default; do nothing if pandas is not installed."""
     with suppress(ImportError, AttributeError):
         _ = pa.lib._pandas_api.pd

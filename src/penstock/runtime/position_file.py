@@ -1,4 +1,4 @@
-"""Where a worker is: a few bytes in a file that it rewrites at every step, and that outlive it if it dies."""
+"""Record the position of a worker in a small mapped file, which is still readable after the worker dies."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 import psutil
 
-# A process in such a state does nothing, and will not by itself.
+# A process in one of these states makes no progress by itself.
 _NOT_RUNNING = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
-# The step of the chain and the rows there; and the batch, which is known as long as the worker works on it.
+# The step of the chain and its number of rows; then the current batch.
 _STEP = struct.Struct("<qq")
 _BATCH = struct.Struct("<q")
 _SIZE = _STEP.size + _BATCH.size
@@ -18,7 +18,7 @@ _NONE = -1
 
 
 class PositionFile:
-    """The file, as the worker sees it."""
+    """The position file, opened by its worker."""
 
     def __init__(self, path: Path) -> None:
         if not path.exists():
@@ -26,27 +26,27 @@ class PositionFile:
         with path.open("r+b") as stream:
             self._map = mmap.mmap(stream.fileno(), _SIZE)
 
-    def leave(self, step: int, rows: int) -> None:
-        """Note which step of the chain begins, on how many rows."""
+    def begin_step(self, step: int, rows: int) -> None:
+        """Record the step of the chain that begins, and its number of rows."""
         _STEP.pack_into(self._map, 0, step, rows)
 
     def work_on(self, batch: int | None) -> None:
-        """Note which batch is being worked on; None: none is."""
+        """Record the batch that is being processed; None: no batch."""
         _BATCH.pack_into(self._map, _STEP.size, _NONE if batch is None else batch)
 
 
 def make_position_file(path: Path) -> None:
-    """Make the file of a worker that is nowhere yet."""
+    """Create the file of a worker that has not started any step."""
     path.write_bytes(_STEP.pack(_NONE, 0) + _BATCH.pack(_NONE))
 
 
 def position_path(folder: Path, worker: str) -> Path:
-    """Return the file of a worker."""
-    return folder / f"crumb-{worker}"
+    """Return the path of the position file of a worker."""
+    return folder / f"position_file-{worker}"
 
 
 def take_position(path: Path) -> tuple[int | None, int]:
-    """Return where a dead worker was, the step of its chain and the rows there, and remove the file."""
+    """Return the last step of a dead worker and its number of rows, and remove the file."""
     try:
         step, rows = _STEP.unpack_from(path.read_bytes())
     except (OSError, struct.error):
@@ -56,9 +56,9 @@ def take_position(path: Path) -> tuple[int | None, int]:
 
 
 def batch_of(path: Path, process: psutil.Process) -> int | None:
-    """Return the batch a worker works on; None: on none, or its process has ended or was stopped by a signal.
+    """Return the batch that a worker is processing; None if there is none, or the process has ended or is stopped.
 
-    A worker in the middle of a long call can't answer for itself, so it is the file and the system that are asked.
+    A worker inside a long call cannot answer a message, so the answer comes from the file and the operating system.
     """
     try:
         if process.status() in _NOT_RUNNING:

@@ -1,4 +1,4 @@
-"""A failure kept for later: the stages and the tasks they failed on, in a file that any Python here can open again.
+"""Store a failure in a file that reproduces it: the stages, and the tasks that they failed on.
 
 Such a file is a pickle, because it holds the user's own stages. Opening a pickle runs the code in it, so a file is
 opened only if the user says that it is to be trusted, and only if it belongs to that user.
@@ -26,7 +26,7 @@ Steps = Sequence[ProcessingStage[Any, Any]]
 
 
 def keep_failure(path: Path, steps: Steps, tasks: Sequence[Task[Any]]) -> str:
-    """Write a failure down, and return what to type to see it again; nothing where it cannot be kept."""
+    """Store a failure, and return the command that reproduces it; an empty string if it cannot be stored."""
     packed = pack_failure(steps, tasks)
     if packed is None:
         return ""
@@ -47,7 +47,7 @@ def write_failure(path: Path, packed: bytes) -> None:
 
 
 def how_to_reproduce(path: Path | str) -> str:
-    """Return what to type to see a failure again.
+    """Return the command that reproduces a stored failure.
 
     >>> how_to_reproduce("out dir/w0-1.pickle")
     "penstock reproduce --trust 'out dir/w0-1.pickle'"
@@ -56,12 +56,12 @@ def how_to_reproduce(path: Path | str) -> str:
 
 
 def pack_failure(steps: Steps, tasks: Sequence[Task[Any]]) -> bytes | None:
-    """Return a failure as it is written; None if it cannot be, such as that of a stage that holds a connection."""
+    """Return a failure as bytes; None if it cannot be pickled, such as that of a stage that holds a connection."""
     try:
         body = by_value.dumps((list(steps), [task.compacted() for task in tasks]))
     except Exception:  # a stage may hold anything after its setup()
         return None
-    # Modules of the user's own are found again where they were found before.
+    # With the module search path, so that the user's own modules are found again.
     return pickle.dumps({"sys_path": list(sys.path), "body": body})
 
 
@@ -73,7 +73,7 @@ def load_failure(
     A file that another user owns, or that every user may change, is opened only if ``owner`` names its owner.
     """
     with path.open("rb") as stream:
-        facts = os.fstat(stream.fileno())  # of what is read, whatever the name stands for by then
+        facts = os.fstat(stream.fileno())  # of the open file: the path may name another one by now
         _require_trust(path, facts, trusted=trusted, owner=owner)
         kept = pickle.load(stream)
     sys.path[:] = list(dict.fromkeys([*sys.path, *kept["sys_path"]]))

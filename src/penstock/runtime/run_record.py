@@ -1,4 +1,4 @@
-"""The books of a run: counts per stage, results, what was set aside, and which sources are complete."""
+"""Record of a run on the driver: counts per stage, results, rejections, and which sources are complete."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from penstock.runtime.transport import StoredTask
 from penstock.storage.journal import Journal
 from penstock.storage.run_folder import RunFolder
 
-_KEPT_FAILURES = 20
+_MAX_KEPT_FAILURES = 20
 
 
 class RunRecord:
-    """Keeps account of one run on the driver."""
+    """Collect the counts, results and rejections of one run."""
 
     def __init__(
         self,
@@ -43,15 +43,15 @@ class RunRecord:
         self.systematic = Systematic(plan.pools, ignores_failures=ignores_failures)
         self._failed = 0
         self._first_failure: Rejection | None = None
-        # Whether the user gave the tasks the run begins with, instead of a first stage that makes them.
+        # True if the user passed the initial tasks, instead of a source stage that makes them.
         self.given_sources = False
         self._plan = plan
         self._folder = folder
         self.failure_folder = failure_folder
         self.settlement = Settlement(folder, journal)
-        self._on_its_way = self.settlement.on_its_way
+        self._in_flight = self.settlement.in_flight
         self._kept = 0
-        # What is read more than once fails more than once: all of that is written down, but counted once.
+        # Stages that read the same input again. Their failures are all recorded, but counted once.
         self._repetitions = {
             part.name for pool in plan.pools for step in pool.steps for part in step.parts() if part.is_repetition
         }
@@ -59,7 +59,7 @@ class RunRecord:
 
     @property
     def failed(self) -> int:
-        """How many rows could not be processed, in this run or in the one that it continues."""
+        """The number of rows that could not be processed, in this run and in the one that it resumes."""
         return self._failed + len(self.settlement.failed_before)
 
     @property
@@ -68,32 +68,32 @@ class RunRecord:
         return self._first_failure or next(iter(self.settlement.failed_before), None)
 
     def count(self, pool: int, counters: Sequence[StageCounters]) -> None:
-        """Add what a worker counted."""
+        """Add the counters of a worker."""
         for total, counted in zip(self.counters[pool], counters, strict=False):
             total.add(counted)
 
     def emitted(self, outputs: Sequence[StoredTask], *, last: bool) -> None:
-        """Note tasks that are on their way now; those of the last pool are at their end."""
-        self._on_its_way.enter(outputs)
+        """Record tasks that are now in flight; outputs of the last pool are not."""
+        self._in_flight.enter(outputs)
         if last:
-            self._on_its_way.leave(outputs)
+            self._in_flight.leave(outputs)
 
     def result(self, stored: StoredTask) -> None:
-        """Take in one task that came out of the last pool."""
-        self._on_its_way.output(stored.load())
+        """Take one output of the last pool as a result."""
+        self._in_flight.output(stored.load())
         stored.remove()
 
     def done(self, inputs: Sequence[StoredTask], rejections: Sequence[Rejection]) -> None:
-        """Note that a batch is finished: what it became has been noted before."""
+        """Record that a batch is finished; its outputs must have been recorded before."""
         self._set_aside(inputs, rejections)
         self._leave(inputs)
 
     def write_down(self, rejections: Sequence[Rejection]) -> None:
-        """Write down rows of a batch that ends the run: a checkpoint must not take it for done."""
+        """Record rejections of a batch that ends the run, without marking the batch as done in a checkpoint."""
         self._set_aside((), rejections)
 
     def give_up(self, pool: int, inputs: Sequence[StoredTask], error: str) -> None:
-        """Write down all rows of a batch that no worker could process, when it is not known which of them are bad."""
+        """Reject all rows of a batch that no worker could process, because the bad rows are unknown."""
         tasks = [stored.load() for stored in inputs]
         steps = self._plan.pools[pool].steps
         reproduce = self._keep(steps, tasks)
@@ -104,7 +104,7 @@ class RunRecord:
         self._leave(inputs)
 
     def _leave(self, inputs: Sequence[StoredTask]) -> None:
-        self._on_its_way.leave([stored for stored in inputs if stored.sources])
+        self._in_flight.leave([stored for stored in inputs if stored.sources])
         self.settlement.commit()
 
     def _set_aside(self, inputs: Sequence[StoredTask], rejections: Sequence[Rejection]) -> None:
@@ -115,12 +115,12 @@ class RunRecord:
         self._first_failure = self._first_failure or next(iter(failures), None)
         sources = next((stored.sources for stored in inputs if stored.sources), ())
         if sources:
-            self._on_its_way.reject(sources[0], rejections)
+            self._in_flight.reject(sources[0], rejections)
         else:
             self._folder.add_dead_letters(rejections)
 
     def _is_repeated(self, rejection: Rejection) -> bool:
-        """Tell whether a stage that reads again fails on what the one that read it first has failed on."""
+        """Tell whether a stage that reads an input again repeats the failure of the stage that read it first."""
         if rejection.stage in self._repetitions:
             return (rejection.source, rejection.reason) in self._failed_at_first
         if self._repetitions:
@@ -128,8 +128,8 @@ class RunRecord:
         return False
 
     def _keep(self, steps: Sequence[Step], tasks: Sequence[Task[Any]]) -> str:
-        """Keep a batch that was given up, and return what to type to see it fail again."""
+        """Store a batch that was given up, and return the command that reproduces its failure."""
         self._kept += 1
-        if self._kept > _KEPT_FAILURES:
+        if self._kept > _MAX_KEPT_FAILURES:
             return ""
         return keep_failure(self.failure_folder / f"lost-{self._kept}.pickle", steps, tasks)

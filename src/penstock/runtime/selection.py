@@ -1,4 +1,4 @@
-"""Cutting tasks down to some of their rows, counted over several tasks in a row."""
+"""Select rows of tasks, numbered across several consecutive tasks."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from penstock.schedule.actions import Selection
 
 
 def rows_of(task: Task[Any]) -> int:
-    """Return into how many pieces a task could be cut; 1 for one that cannot."""
+    """Return the number of rows that a task can be split into; 1 if it cannot be split."""
     return max(1, task.num_items) if type(task).select is not Task.select else 1
 
 
 def count_rows(tasks: Sequence[Task[Any]]) -> int:
-    """Return the rows of several tasks together."""
+    """Return the total number of rows of several tasks."""
     return sum(rows_of(task) for task in tasks)
 
 
 def apply_selection(tasks: Sequence[Task[Any]], selection: Selection, first: int = 0) -> list[Task[Any]]:
-    """Return the tasks with only the selected rows; a task of which none is selected is left out.
+    """Return the tasks with only the selected rows; omit a task without a selected row.
 
-    ``first`` is the number of the first row here, if others have gone before.
+    ``first`` is the number of the first row of these tasks.
 
     >>> from penstock.testing import make_batch
     >>> both = [make_batch(["a", "b"]), make_batch(["c", "d"])]
@@ -44,12 +44,12 @@ def apply_selection(tasks: Sequence[Task[Any]], selection: Selection, first: int
 
 
 def items_at(task: Task[Any], row: int) -> int:
-    """Return how many items one row of a task stands for: one, unless the task cannot be cut or is empty."""
+    """Return the number of items in one row of a task: one, unless the task cannot be split or is empty."""
     return 1 if rows_of(task) > 1 else task.num_items
 
 
 def locate(tasks: Sequence[Task[Any]], row: int) -> tuple[Task[Any], int]:
-    """Return the task a row belongs to, and its number there."""
+    """Return the task that contains a row, and the number of the row in it."""
     for task, first in _with_first_rows(tasks):
         if first <= row < first + rows_of(task):
             return task, row - first

@@ -1,4 +1,4 @@
-"""When a source is complete: its results are taken in, what it set aside is written down, a checkpoint remembers it."""
+"""Commit a source when it is complete: take its results, write its dead letters, record it in the checkpoint."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from penstock.storage.task_records import UnknownTaskClass, dump_result, load_re
 
 
 class Settlement:
-    """Which sources of a run are complete, and what they came to."""
+    """The complete sources of a run, and their results."""
 
     def __init__(self, folder: RunFolder, journal: Journal | None) -> None:
-        self.on_its_way = Completion()
+        self.in_flight = Completion()
         self.sources_done = 0
-        # Of those, the ones that an earlier run had completed.
+        # The number of these that an earlier run had completed.
         self.resumed = 0
-        # What could not be processed of those.
+        # The rejections of those.
         self.failed_before: list[Rejection] = []
         self._folder = folder
         self._journal = journal
         self._results: list[Task[Any]] = []
-        # Groups of an earlier run, by their first source: the results that were taken over; None: they cannot be.
+        # Groups of an earlier run, by their first source: the results taken over; None if they cannot be loaded.
         self._taken_over: dict[str, list[Task[Any]] | None] = {}
         self._has_warned = False
 
     def results(self) -> list[Task[Any]]:
-        """Return what the last stage gave for complete sources, in the order of the input."""
+        """Return the outputs of the last stage for complete sources, in the order of the input."""
         return sorted(self._results, key=lambda task: (task._order, task.task_id))
 
     def is_done(self, source_id: str) -> bool:
@@ -46,8 +46,8 @@ class Settlement:
             return False
         if journal.input is not None and journal.input.sources and source_id not in journal.input.sources:
             raise CheckpointError(
-                f"checkpoint {journal.folder}: the input has changed while the run began: source task '{source_id}' "
-                "was not there when the input was listed. Run the same again."
+                f"checkpoint {journal.folder}: the input changed while the run started: source task '{source_id}' "
+                "did not exist when the input was listed. Start the run again."
             )
         group = journal.done.get(source_id)
         if group is None or self._take_over(group) is None:
@@ -57,8 +57,8 @@ class Settlement:
         return True
 
     def commit(self) -> None:
-        """Settle what has become complete, and remember it if there is a checkpoint."""
-        complete = self.on_its_way.take_complete()
+        """Commit the sources that have become complete, also to the checkpoint if there is one."""
+        complete = self.in_flight.take_complete()
         if complete and self._journal is not None:
             groups = [group for record in _first_of_each_group(complete) if (group := self._stored(record, complete))]
             if groups:
@@ -72,7 +72,7 @@ class Settlement:
         self._results.extend(outputs)
 
     def _stored(self, record: SourceRecord, complete: Mapping[str, SourceRecord]) -> DoneGroup | None:
-        """Return a group as a checkpoint remembers it; None, and say so, if its results cannot be stored."""
+        """Return the checkpoint entry of a group; None, with a warning, if its results cannot be stored."""
         records = [complete[source] for source in record.group]
         outputs = [task for each in records for task in each.outputs]
         try:
@@ -85,7 +85,7 @@ class Settlement:
         return DoneGroup(tuple(record.group), stored, tuple(files), tuple(rejections))
 
     def _take_over(self, group: DoneGroup) -> list[Task[Any]] | None:
-        """Settle what an earlier run has made of a group, once; None if it cannot be had, so that it is done again."""
+        """Take over the results of a group from an earlier run, once; None if it must be processed again."""
         first = group.sources[0]
         if first not in self._taken_over:
             try:
@@ -97,7 +97,7 @@ class Settlement:
                 assert self._journal is not None
                 raise CheckpointError(
                     f"{self._journal.path}: the results of source task '{first}' cannot be read: {error}. Use another "
-                    f"checkpoint_path, or delete {self._journal.folder} to begin anew."
+                    f"checkpoint_path, or delete {self._journal.folder} to start again."
                 ) from error
             else:
                 self._place(group, outputs)
@@ -107,10 +107,10 @@ class Settlement:
         return self._taken_over[first]
 
     def _place(self, group: DoneGroup, outputs: list[Task[Any]]) -> None:
-        """Put results where their source is now: files may have come or gone in front of it."""
+        """Give results the current position of their source: files before it may have been added or removed."""
         position = self._positions.get(group.sources[0])
         if len(group.sources) > 1 or position is None:
-            return  # sources of a group are where they were, or the run would have been refused
+            return  # the sources of a group have not moved, or the run would have been refused
         for task in outputs:
             task._order = (*task._order[:1], position, *task._order[2:])
 
@@ -120,12 +120,12 @@ class Settlement:
         return {source: number for number, source in enumerate(listing.sources)} if listing is not None else {}
 
     def _warn(self, reason: str) -> None:
-        """Say once why a resumed run does something again."""
+        """Print once why a resumed run processes sources again."""
         if not self._has_warned and self._journal is not None:
             self._has_warned = True
             print(
-                f"checkpoint {self._journal.folder}: {reason}. Source tasks with such results are done again when the "
-                "run is resumed.",
+                f"checkpoint {self._journal.folder}: {reason}. Source tasks with such results are processed again "
+                "when the run is resumed.",
                 file=sys.stderr,
             )
 

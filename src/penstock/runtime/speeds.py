@@ -1,7 +1,7 @@
-"""How fast stages were in earlier runs, kept in the user's cache folder so that the next run begins balanced.
+"""Store the measured speed of stages in the user's cache folder, so that the next run starts balanced.
 
-A speed is good for the same stage code, with the same parameters, in the same pool, on the same hardware; anything else
-is somebody else's. It is a hint and nothing more: a file that is missing, old or damaged costs the run its head start.
+A speed is valid for the same stage code with the same parameters, in the same pool, on the same hardware. It is only a
+hint: without the file, or with an old or damaged one, the run starts without estimates.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from penstock.storage.user_cache import temporary_cache, user_cache
 
 # Increased when the meaning of an entry changes: older files are not read then.
 _VERSION = 1
-_MAX_POOLS = 500
+_MAX_STORED_POOLS = 500
 
 
 @dataclass(frozen=True)
 class Speed:
-    """What a run has shown about one pool."""
+    """The measured speed of one pool."""
 
     seconds_per_item: float
-    # Items, and bytes, that come out for one item that goes in.
+    # Output items, and output bytes, per input item.
     fan_out: float
     output_bytes: float
     start_up_s: float | None = None
@@ -55,26 +55,26 @@ class _File(_Version):
 
 
 def speeds_file() -> Path:
-    """Return where speeds are kept: a folder that may be deleted at any time."""
+    """Return the file of the stored speeds, in a folder that may be deleted at any time."""
     return (user_cache() or temporary_cache()) / "speeds.json"
 
 
 def keys_of(plan: Plan) -> list[str]:
-    """Return under which name the speed of each pool is kept."""
+    """Return the key of each pool in the file of speeds."""
     return [_key(pool, plan.cluster) for pool in plan.pools]
 
 
 def read_speeds(keys: Sequence[str], path: Path | None = None) -> list[Speed | None]:
-    """Return what is known of each pool; None for one that nobody has seen."""
+    """Return the stored speed of each pool; None for a pool that has none."""
     known = _read(path or speeds_file())
     return [known.get(key) for key in keys]
 
 
 def write_speeds(seen: Mapping[str, Speed], path: Path | None = None) -> None:
-    """Keep speeds, the latest last; of too many the oldest are forgotten."""
+    """Store speeds, the latest last; above the maximum number the oldest are removed."""
     path = path or speeds_file()
     kept = {key: speed for key, speed in _read(path).items() if key not in seen} | dict(seen)
-    latest = dict(list(kept.items())[-_MAX_POOLS:])
+    latest = dict(list(kept.items())[-_MAX_STORED_POOLS:])
     try:
         with atomic_write(str(path), durable=False) as stream:
             stream.write(msgspec.json.format(msgspec.json.encode(_File(_VERSION, latest)), indent=1))
@@ -99,12 +99,12 @@ def _read(path: Path) -> dict[str, Speed]:
 def _checked(speed: Speed) -> Speed:
     numbers = (speed.seconds_per_item, speed.fan_out, speed.output_bytes, speed.start_up_s or 0.0)
     if not all(isfinite(number) and number >= 0 for number in numbers):
-        raise ValueError(f"a speed makes no sense: {speed}")
+        raise ValueError(f"a speed has a negative or infinite value: {speed}")
     return speed
 
 
 def _key(pool: Pool, cluster: Cluster) -> str:
-    """Name a pool by what decides on its speed; where it writes to does not."""
+    """Return a digest of everything that determines the speed of a pool; its output folder does not."""
     digest = hashlib.sha256()
     targets = {repr(target) for stage in pool.stages if (target := stage.writes_to()) is not None}
     for name, value in fingerprint(pool.stages).items():
@@ -113,16 +113,16 @@ def _key(pool: Pool, cluster: Cluster) -> str:
     for stage in pool.stages:
         digest.update(_code(type(stage)))
     digest.update(repr((pool.resources, pool.batch_size)).encode())
-    # What kind of machine it is: with how many of them, or of its GPUs, changes the plan, not the speed of a worker.
+    # The kind of machine only: the number of machines or GPUs changes the plan, not the speed of a worker.
     gpus = sorted({gpu for node in cluster.nodes for gpu in node.gpus})
     digest.update(repr((platform.machine(), os.cpu_count(), gpus)).encode())
     return digest.hexdigest()[:32]
 
 
 def _code(stage: type[ProcessingStage[Any, Any]]) -> bytes:
-    """Return what a stage was compiled to: its own, and that of what it inherits from.
+    """Return the byte code of a stage class and of the classes it inherits from.
 
-    Not the source: to find 28 filters in their files takes two seconds.
+    Not the source code: finding 28 filters in their files takes two seconds.
     """
     classes = [cls for cls in stage.__mro__ if cls not in (object, ProcessingStage)]
     codes = [getattr(value, "__code__", None) for cls in classes for value in vars(cls).values()]

@@ -1,4 +1,4 @@
-"""A mistake that fails every row: found after the first rows, so that the others need not be tried.
+"""Detect a stage that fails on every row after the first rows, and stop the run early.
 
 The run is stopped when at least 100 rows have reached a stage, all of them failed for the same cause, and no row ever
 passed that stage. If the user wants failures to be ignored, they must come from more than one batch: a single bad file
@@ -15,14 +15,14 @@ from penstock.core.rejection import Rejection
 from penstock.plan.plan import Pool
 from penstock.runtime.blame import row_in_words
 
-_ENOUGH_ROWS = 100
+_MIN_FAILED_ROWS = 100
 
 
 @dataclass
 class _Stage:
-    """What has become of the rows that reached one step."""
+    """Counts of the rows that reached one step."""
 
-    # Where its counters are among those of its pool, and what its failures are written down under.
+    # The index of its counters among those of its pool, and the stage name in its rejections.
     counter: int
     name: str
     has_passed: bool = False
@@ -33,7 +33,7 @@ class _Stage:
 
 
 class Systematic:
-    """Watches for a stage of a run that fails on everything."""
+    """Watch for a stage that fails on every row."""
 
     def __init__(self, pools: Sequence[Pool], *, ignores_failures: bool) -> None:
         self._batches_needed = 2 if ignores_failures else 1
@@ -43,7 +43,7 @@ class Systematic:
             self._stages.append([_Stage(sum(counts[:number]), step.name) for number, step in enumerate(pool.steps)])
 
     def note(self, pool: int, counters: Sequence[StageCounters], rejections: Sequence[Rejection]) -> str | None:
-        """Note what a batch came to; return what to tell the user if the run is not worth continuing."""
+        """Record the result of a batch; return a message for the user if the run should stop."""
         stages = self._stages[pool]
         for stage in stages:
             if stage.has_passed:
@@ -59,12 +59,12 @@ class Systematic:
                 stage.first = stage.first or next(iter(failures), None)
                 if self._is_broken(stage):
                     return _in_words(stage)
-        # Once every stage has passed something there is nothing to look for.
+        # A stage that has processed a row is not watched any more.
         self._stages[pool] = [stage for stage in stages if not stage.has_passed]
         return None
 
     def _is_broken(self, stage: _Stage) -> bool:
-        return stage.failed >= _ENOUGH_ROWS and stage.batches >= self._batches_needed and len(stage.causes) == 1
+        return stage.failed >= _MIN_FAILED_ROWS and stage.batches >= self._batches_needed and len(stage.causes) == 1
 
 
 def _in_words(stage: _Stage) -> str:

@@ -1,4 +1,4 @@
-"""What a step was given and what it made of it, counted for the stages it stands for."""
+"""Count the inputs and outputs of a step, for each of the stages that were merged into it."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from typing import Any
 
 from penstock.core.counters import StageCounters
 from penstock.core.task import Task
-from penstock.ledger.record.collector import Passage
 from penstock.runtime.calling import Step
+from penstock.runtime.observer import StepObserver
 
 
 class Consumed:
-    """What a step was given, looked at before the stage may change it."""
+    """The size of the inputs of a step, measured before the stage may change them."""
 
-    def __init__(self, tasks: Sequence[Task[Any]], passage: Passage | None = None) -> None:
+    def __init__(self, tasks: Sequence[Task[Any]], observer: StepObserver) -> None:
         self.tasks = len(tasks)
-        # The rows are less those that were set aside, once that is known.
+        # The rows that were set aside are subtracted later.
         self.items, self.bytes, self.rows = measure(tasks)
         self.task_ids = ",".join(task.task_id for task in tasks)
         self.noun = tasks[0].noun if tasks else ""
-        self.passage = passage
+        self.observer = observer
 
     def used_up(self) -> Consumed:
-        """Return the same tasks when all of them is accounted for already."""
+        """Return the same tasks with all sizes 0, because they have been counted."""
         rest = copy.copy(self)
         rest.tasks = rest.items = rest.bytes = rest.rows = 0
         return rest
 
 
 def count(step: Step, counters: list[StageCounters], whole: StageCounters) -> None:
-    """Add what a step did to the counters of the stages it stands for."""
+    """Add the counts of a step to the counters of the stages that were merged into it."""
     if len(counters) == 1:
         counters[0].add(whole)
         step.take_part_counts()
         return
-    # A merged stage knows what each part did; what belongs to no part in particular goes to the first.
+    # A merged stage reports counts for each part; the rest is added to the first part.
     for counter in counters:
         counter.tasks += whole.tasks
     # One count per part and task.
@@ -52,7 +52,7 @@ def count(step: Step, counters: list[StageCounters], whole: StageCounters) -> No
 
 
 def measure(tasks: Sequence[Task[Any]]) -> tuple[int, int, int]:
-    """Return how many items some tasks hold, how many bytes, and into how many rows they could be cut."""
+    """Return the number of items, bytes and rows of some tasks."""
     items = size = rows = 0
     for task in tasks:
         count = task.num_items

@@ -1,8 +1,8 @@
-"""Moving a task between processes: pickled, with its large buffers lying beside in shared memory.
+"""Serialize a task to move it between processes, without copying its large buffers on the way in.
 
 A stored task is one file: the number and sizes of the buffers, the pickle, then the buffers. The reader maps the file
-and hands the buffers to the unpickler as they lie, so Arrow and NumPy data are not copied. The file can be unlinked
-while somebody still has it mapped.
+and passes views of the mapping to the unpickler, so Arrow and NumPy data are not copied. The file can be unlinked
+while a process still has it mapped.
 """
 
 from __future__ import annotations
@@ -18,41 +18,41 @@ from penstock.core.task import Task
 from penstock.errors import StageError
 from penstock.runtime import by_value
 
-# In a pickle, the module of what the user's script or notebook defines.
+# The module name, inside a pickle, of classes defined in the user's script or notebook.
 _MAIN = b"__main__"
 _ALIGNMENT = 64
 _COUNT = struct.Struct("<Q")
 
 
 class StorageLocation(Protocol):
-    """Where a task lies, if that is neither a file nor here: some object store."""
+    """The location of a task in an object store."""
 
     def load(self) -> Task[Any]:
         """Return the task."""
         ...
 
     def remove(self) -> None:
-        """Free its storage."""
+        """Remove the task from the object store."""
         ...
 
 
 class StoredTask(NamedTuple):
-    """A task that lies somewhere, and what has to be known of it without looking there."""
+    """The location of a serialized task, with the facts that the driver needs without loading it."""
 
     id: str
     order: tuple[int, ...]
     sources: tuple[str, ...]
     size: int
     rows: int
-    # The file it lies in; a small task is the bytes themselves, because a file would cost more than it holds.
+    # A file path, or the bytes themselves for a task that is too small to be worth a file.
     place: str | bytes | StorageLocation
 
     def load(self) -> Task[Any]:
-        """Return the task; of a file, its buffers stay where they are."""
+        """Return the task; the buffers of a file are mapped, not copied."""
         return load(self.place) if isinstance(self.place, str | bytes) else self.place.load()
 
     def remove(self) -> None:
-        """Free its storage; whoever has it mapped keeps it."""
+        """Remove the stored task; processes that have mapped it can continue to use it."""
         if isinstance(self.place, str):
             Path(self.place).unlink(missing_ok=True)
         elif not isinstance(self.place, bytes):
@@ -60,10 +60,10 @@ class StoredTask(NamedTuple):
 
 
 def pickle_task(task: Task[Any]) -> tuple[bytes, list[memoryview]]:
-    """Return a task as a pickle, and the buffers that belong to it.
+    """Return the pickle of a task and its out-of-band buffers.
 
     Classes are pickled by name, which is fast. Where that fails, or names the user's script, which workers do not
-    import, the definition of the class travels with the task. Raise ``StageError`` if the task cannot be pickled.
+    import, the definition of the class is sent with the task. Raise ``StageError`` if the task cannot be pickled.
     """
     buffers: list[pickle.PickleBuffer] = []
     compact = task.compacted()
@@ -72,7 +72,7 @@ def pickle_task(task: Task[Any]) -> tuple[bytes, list[memoryview]]:
         if _MAIN not in header:
             return header, [buffer.raw() for buffer in buffers]
     except Exception:
-        pass  # any class may raise anything here, and be pickled by value all the same
+        pass  # a class may raise any exception here, and still be pickled by value
     buffers.clear()
     try:
         header = by_value.dumps(compact, buffer_callback=buffers.append)
@@ -86,12 +86,12 @@ def pickle_task(task: Task[Any]) -> tuple[bytes, list[memoryview]]:
 
 
 def dump_task(task: Task[Any]) -> list[Any]:
-    """Return a task as a list of buffers to be written one after the other."""
+    """Serialize a task to a list of buffers, in the order in which they are written."""
     return laid_out(*pickle_task(task))
 
 
 def laid_out(header: bytes, raw: list[memoryview]) -> list[Any]:
-    """Return a pickle and its buffers in the order in which they are written, with what a reader has to know first."""
+    """Return the parts of a stored task in the order in which they are written: sizes, pickle, aligned buffers."""
     sizes = struct.pack(f"<{len(raw) + 2}Q", len(raw), len(header), *(buffer.nbytes for buffer in raw))
     parts: list[Any] = [sizes, header]
     position = len(sizes) + len(header)
@@ -103,17 +103,17 @@ def laid_out(header: bytes, raw: list[memoryview]) -> list[Any]:
 
 
 def size_of(parts: list[Any]) -> int:
-    """Return how many bytes a dumped task takes."""
+    """Return the size of a serialized task in bytes."""
     return sum(part.nbytes if isinstance(part, memoryview) else len(part) for part in parts)
 
 
 def joined(parts: list[Any]) -> bytes:
-    """Return a dumped task in one piece."""
+    """Return a serialized task as one bytes object."""
     return b"".join(parts)
 
 
 def store(parts: list[Any], path: Path) -> None:
-    """Write a dumped task."""
+    """Write a serialized task to a file."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         pending = [memoryview(part).cast("B") for part in parts if len(part)]
@@ -128,7 +128,7 @@ def store(parts: list[Any], path: Path) -> None:
 
 
 def load(place: str | bytes) -> Task[Any]:
-    """Return a stored task; of a file, its buffers stay where they are."""
+    """Load a stored task; the buffers of a file are mapped, not copied."""
     if isinstance(place, bytes):
         view = memoryview(bytearray(place))
     else:

@@ -1,4 +1,4 @@
-"""A worker: runs tasks through a chain of stages, counts what happens in each, and names what comes out."""
+"""Run tasks through the chain of stages of one pool, count what each stage does, and assign ids to the outputs."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from penstock.core.rejection import Rejection
 from penstock.core.task import Task
 from penstock.core.worker_info import NodeInfo, WorkerMetadata
 from penstock.errors import PenstockError
-from penstock.ledger.record.collector import Collector, LedgerOrders
 from penstock.runtime.blame import blaming, failure_of, require_inputs
 from penstock.runtime.calling import Step, call_stage
 from penstock.runtime.isolation import call_with_care, naming_the_row
+from penstock.runtime.observer import ChainObserver, NullObserver
 from penstock.runtime.selection import apply_selection, count_rows, items_at, locate
 from penstock.runtime.tally import Consumed, count, measure
 from penstock.schedule.actions import Selection
@@ -27,17 +27,17 @@ from penstock.schedule.actions import Selection
 
 @dataclass
 class ChainResult:
-    """What came out of a chain for some tasks: nothing else leaves a worker."""
+    """The outputs and rejections of one call of a chain: everything that leaves a worker."""
 
     outputs: list[Task[Any]] = field(default_factory=list)
     rejections: list[Rejection] = field(default_factory=list)
 
 
 class ChainRunner:
-    """Runs tasks through the steps of one pool, in this process.
+    """Run tasks through the steps of one pool, in this process.
 
-    Without ``max_attempts`` what a stage raises comes out at once, for a debugger to see; with it the stage is tried
-    again, and rows that it cannot process are set aside.
+    Without ``max_attempts`` an exception of a stage is raised at once, for use in a debugger. With it the stage is
+    called again, and rows that it cannot process are set aside.
     """
 
     def __init__(
@@ -47,37 +47,38 @@ class ChainRunner:
         max_attempts: int | None = None,
         on_step: Callable[[int, int], None] | None = None,
         keep_failure: Callable[[Step, Task[Any]], str] | None = None,
-        ledger: LedgerOrders | None = None,
+        observer: ChainObserver | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._steps = list(steps)
         self._max_attempts = max_attempts
-        # Told which step begins on how many rows: if the process dies, somebody can still tell where.
+        # Called with the step that begins and its number of rows: the position survives if the process dies.
         self._on_step = on_step
-        # Keeps a task that a stage failed on, and returns what to type to see it fail.
+        # Stores a task that a stage failed on, and returns the command that reproduces the failure.
         self._keep_failure = keep_failure
-        # Notes what each stage decided of each document.
-        self._ledger = Collector(ledger) if ledger is not None else None
+        # Records what each stage decided about each document; without one, stages need not report verdicts.
+        self._observer = observer if observer is not None else NullObserver()
+        self._is_observed = observer is not None
         self._clock = clock
         self._started: list[Step] = []
         self._counters = [[StageCounters(part.name) for part in step.parts()] for step in self._steps]
         self._rejections: list[Rejection] = []
-        # Per step, how many rows have reached it of what is being run.
+        # Per step, the rows of the current batch that have reached it.
         self._rows_seen: list[int] = []
         self._probed_step: int | None = None
 
     @property
     def counters(self) -> list[StageCounters]:
-        """Totals per stage as the user wrote them, in order."""
+        """The totals of each stage of the user's pipeline, in order."""
         return [counters for step in self._counters for counters in step]
 
     @property
     def step_counters(self) -> list[StageCounters]:
-        """Totals per step; of stages merged into one step those of the first, which counts rows for all of them."""
+        """The totals of each step; for a merged step, those of its first stage, which counts the rows for all."""
         return [step[0] for step in self._counters]
 
     def take_counters(self) -> list[StageCounters]:
-        """Return the totals since last asked, and begin anew."""
+        """Return the totals since the last call, and reset them."""
         taken = self.counters
         self._counters = [[StageCounters(counter.stage) for counter in step] for step in self._counters]
         return taken
@@ -88,22 +89,22 @@ class ChainRunner:
         self.set_up(metadata)
 
     def prepare_node(self, node: NodeInfo, metadata: WorkerMetadata) -> None:
-        """Let every stage do what it does once per node."""
+        """Call ``setup_on_node`` of every stage."""
         for step in self._steps:
             with blaming(step, "setup_on_node"):
                 step.setup_on_node(node, metadata)
 
     def set_up(self, metadata: WorkerMetadata) -> None:
-        """Let every stage do what it does once per worker."""
+        """Call ``setup`` of every stage."""
         for step in self._steps:
             step._clock = self._clock
-            step._keeps_ledger = self._ledger is not None
+            step._keeps_ledger = self._is_observed
             with blaming(step, "setup"):
                 step.setup(metadata)
             self._started.append(step)
 
     def stop(self) -> None:
-        """Tear down what was set up, last first; one stage's trouble does not keep the others from it."""
+        """Tear down the stages that were set up, in reverse order; then raise the first error, if any."""
         troubles: list[PenstockError] = []
         while self._started:
             step = self._started.pop()
@@ -112,45 +113,43 @@ class ChainRunner:
                     step.teardown()
             except PenstockError as error:
                 troubles.append(error)
-        if self._ledger is not None:
-            self._ledger.close()
+        self._observer.close()
         if troubles:
             raise troubles[0]
 
     def run(self, tasks: Sequence[Task[Any]], selections: Sequence[Selection] = ()) -> ChainResult:
-        """Run some tasks through all steps, of which selections may leave rows out."""
+        """Run tasks through all steps; ``selections`` may exclude rows."""
         return ChainResult(list(self.stream(tasks, selections)), self.take_rejections())
 
     def stream(
         self, tasks: Sequence[Task[Any]], selections: Sequence[Selection] = (), *, probe: bool = False
     ) -> Iterator[Task[Any]]:
-        """Run some tasks through all steps, and give out each result as soon as it is there.
+        """Run tasks through all steps, and yield each output as soon as it is complete.
 
-        What a stage gives one by one is carried to the end of the chain before the next one is asked for, so no more
-        than that is held. A ``probe`` is done to see whether it can be, and leaves no trace in the ledger.
+        Each task that a stage yields from an iterator runs through the rest of the chain before the next one is
+        requested, so only one is held in memory. A ``probe`` only finds out whether a step can process some rows: the
+        observer writes nothing.
         """
         self._rows_seen = [0] * len(self._steps)
         self._rejections = []
-        # What a probe tries is the step that its last selection speaks of; nothing has to be known of later ones.
+        # A probe tests the step of its last selection; later steps need not run.
         self._probed_step = selections[-1].step if probe and selections else None
-        if self._ledger is not None:
-            self._ledger.forget()
-            self._ledger.writes = not probe
+        self._observer.forget()
+        self._observer.writes = not probe
         try:
             yield from self._flow(0, list(tasks), selections)
         finally:
             if self._on_step is not None:
                 self._on_step(-1, 0)
-        if self._ledger is not None:
-            self._ledger.write()
+        self._observer.write()
 
     def take_rejections(self) -> list[Rejection]:
-        """Return what was set aside since last asked."""
+        """Return the rows that were set aside since the last call."""
         taken, self._rejections = self._rejections, []
         return taken
 
     def _flow(self, number: int, tasks: list[Task[Any]], selections: Sequence[Selection]) -> Iterator[Task[Any]]:
-        """Carry tasks through the chain from one step on."""
+        """Run tasks through the chain, starting at step ``number``."""
         if self._probed_step is not None and number > self._probed_step:
             return
         if number == len(self._steps) or not tasks:
@@ -166,7 +165,7 @@ class ChainRunner:
             if selection.step == number:
                 tasks = self._select(number, tasks, selection, first)
         outputs: list[Task[Any]] = []
-        # What was worked on is held by nobody from here on: later stages may need as much memory again.
+        # No reference to processed tasks is kept: later stages may need as much memory again.
         results = map(partial(self._run_step, number), _taken(tasks, step.batch_size))
         while (made := next(results, None)) is not None:
             if isinstance(made, list):
@@ -178,14 +177,13 @@ class ChainRunner:
             for group in _grouped(made, following):
                 yield from self._flow(number + 1, group, selections)
                 if any(self._is_past(part) for part in selections if part.step > number):
-                    return  # only a part is being tried, and nothing of it can follow
+                    return  # a probe of a range of rows: no later task can contain any of them
         yield from self._flow(number + 1, outputs, selections)
 
     def _select(self, number: int, tasks: list[Task[Any]], selection: Selection, first: int) -> list[Task[Any]]:
-        """Return the tasks with the selected rows only, and write down those that are left out for good."""
+        """Return the tasks with the selected rows only, and record the rows that are excluded permanently."""
         chosen = apply_selection(tasks, selection, first)
-        if self._ledger is not None:
-            self._ledger.left_out(number, tasks, chosen)
+        self._observer.left_out(number, tasks, chosen)
         if self._probed_step is None and selection.without:
             end = first + count_rows(tasks)
             left_out = {row - first: why for row, why in selection.left_out().items() if first <= row < end}
@@ -195,7 +193,7 @@ class ChainRunner:
         return chosen
 
     def _set_aside(self, number: int, tasks: Sequence[Task[Any]], rows: Mapping[int, str | Exception]) -> int:
-        """Write down rows that a step cannot process, and why; return how many items they hold."""
+        """Record rows that a step cannot process, with the reason; return the number of items in them."""
         step, counter = self._steps[number], self._counters[number][0]
         items = 0
         for row, reason in rows.items():
@@ -214,10 +212,9 @@ class ChainRunner:
             self._on_step(number, self._rows_seen[number])
 
     def _run_step(self, number: int, tasks: list[Task[Any]]) -> list[Task[Any]] | Iterator[Task[Any]]:
-        """Let one step work on a chunk; what it gives one by one is counted as it comes."""
+        """Run one step on a chunk; outputs of an iterator are counted as they are produced."""
         step, counters = self._steps[number], self._counters[number]
-        passage = self._ledger.begin(number, tasks) if self._ledger is not None else None
-        consumed = Consumed(tasks, passage)
+        consumed = Consumed(tasks, self._observer.begin(number, tasks))
         start = self._clock()
         try:
             outputs, failed = self._call(number, tasks)
@@ -227,17 +224,16 @@ class ChainRunner:
         consumed.rows -= failed
         if isinstance(outputs, list):
             self._account(step, counters, consumed, outputs, self._clock() - start)
-            if passage is not None:
-                passage.end(step)
+            consumed.observer.end(step)
             return outputs
         return self._pieces(number, tasks, consumed, outputs)
 
     def _pieces(
         self, number: int, tasks: list[Task[Any]], consumed: Consumed, pieces: Iterator[Task[Any]]
     ) -> Iterator[Task[Any]]:
-        """Give out what a stage makes one by one; if it raises on the way, begin again and leave out what was given."""
+        """Yield the outputs of an iterator; if it raises, start it again and skip the outputs already yielded."""
         step, counters = self._steps[number], self._counters[number]
-        given = failures = 0
+        yielded = failures = 0
         while True:
             self._begin(number)
             start = self._clock()
@@ -247,18 +243,17 @@ class ChainRunner:
             except PenstockError as error:
                 failures += 1
                 counters[0].errors += 1
-                said_on_purpose = error.__cause__ is None
-                if self._max_attempts is None or failures >= self._max_attempts or said_on_purpose:
+                raised_by_penstock = error.__cause__ is None
+                if self._max_attempts is None or failures >= self._max_attempts or raised_by_penstock:
                     raise
-                pieces = islice(self._again(number, tasks), given, None)
+                pieces = islice(self._restarted(number, tasks), yielded, None)
                 continue
             self._account(step, counters, consumed, [piece] if piece is not None else [], self._clock() - start)
             if piece is None:
-                if consumed.passage is not None:
-                    consumed.passage.end(step)
+                consumed.observer.end(step)
                 return
             consumed = consumed.used_up()
-            given += 1
+            yielded += 1
             handed_over, piece = [piece], None
             yield handed_over.pop()
 
@@ -270,11 +265,10 @@ class ChainRunner:
         outputs: list[Task[Any]],
         seconds: float,
     ) -> None:
-        """Write down what a step made of what it was given."""
+        """Add the inputs, outputs, rejections and time of one call to the counters."""
         rejected = step.take_rejections()
         self._rejections.extend(replace(rejection, task_id=consumed.task_ids) for rejection in rejected)
-        if consumed.passage is not None:
-            consumed.passage.gave(outputs, step.take_verdicts())
+        consumed.observer.gave(outputs, step.take_verdicts())
         items_out, bytes_out, rows_out = measure(outputs)
         counters[0].rows_processed += consumed.rows
         counters[0].rows_out += rows_out
@@ -298,19 +292,19 @@ class ChainRunner:
                 StagePerfStats(step.name, seconds, 0.0, consumed.bytes / 2**20, consumed.items, metrics)
             )
 
-    def _again(self, number: int, tasks: list[Task[Any]]) -> Iterator[Task[Any]]:
-        """Call a stage once more for what it gives one by one; what was set aside the first time is not again."""
+    def _restarted(self, number: int, tasks: list[Task[Any]]) -> Iterator[Task[Any]]:
+        """Call a stage that returns an iterator once more, without counting its rejections a second time."""
         rejections, before = list(self._rejections), copy.copy(self._counters[number][0])
         outputs, _ = self._call(number, tasks)
         self._rejections, self._counters[number][0] = rejections, before
         return iter(outputs)
 
     def _call(self, number: int, tasks: list[Task[Any]]) -> tuple[list[Task[Any]] | Iterator[Task[Any]], int]:
-        """Let a step work on tasks; return what it gives, and how many rows were set aside."""
+        """Run a step on tasks; return its outputs and the number of rows that were set aside."""
         step, counters = self._steps[number], self._counters[number]
 
         def call(given: list[Task[Any]]) -> list[Task[Any]] | Iterator[Task[Any]]:
-            # Of a try that failed, or only searched for rows that cannot be processed.
+            # Discard what an earlier attempt left: it failed, or was part of the search for bad rows.
             step.take_rejections()
             step.take_verdicts()
             step.take_part_counts()
@@ -327,11 +321,10 @@ class ChainRunner:
         if isolated.bad_rows:
             counters[0].errors += len(isolated.bad_rows)
             items = self._set_aside(number, tasks, isolated.bad_rows)
-            if len(counters) > 1:  # the parts of a merged stage count only what they were given in the end
+            if len(counters) > 1:  # the parts of a merged stage do not count the rows set aside
                 counters[0].items_in += items
-            if self._ledger is not None:
-                for row in isolated.bad_rows:
-                    self._ledger.failed(number, *locate(tasks, row))
+            for row in isolated.bad_rows:
+                self._observer.failed(number, *locate(tasks, row))
         return isolated.outputs, len(isolated.bad_rows)
 
 
@@ -341,7 +334,7 @@ def _grouped(tasks: Iterator[Task[Any]], size: int) -> Iterator[list[Task[Any]]]
 
 
 def _taken(tasks: list[Task[Any]], size: int) -> Iterator[list[Task[Any]]]:
-    """Take tasks out of a list, so many at a time."""
+    """Remove tasks from the front of a list, up to ``size`` at a time."""
     tasks.reverse()
     while tasks:
         yield [tasks.pop() for _ in range(min(size, len(tasks)))]

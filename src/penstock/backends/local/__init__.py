@@ -1,1 +1,1 @@
-"""Workers as processes of this machine: no service, nothing to install, nothing left behind."""
+"""The local backend: workers are processes on this machine; it needs no service and leaves nothing behind."""

@@ -1,4 +1,4 @@
-"""The driver's side of the local backend: starts worker processes, passes messages, notices deaths."""
+"""The driver's side of the local backend: start worker processes, exchange messages, detect deaths."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from penstock.backends.local.messages import (
     TornDown,
     ToWorker,
 )
-from penstock.backends.local.own_stages import may_stay, needed_by
 from penstock.backends.local.process import WorkerOrders, worker_main
 from penstock.backends.local.spares import Spare, Spares
+from penstock.backends.local.stage_declarations import is_reusable, modules_to_preload
 from penstock.backends.local.stored_tasks import StoredTasks
 from penstock.backends.local.task_files import write_spilled
 from penstock.backends.local.worker_process import LocalWorkerHandle, resident_bytes
@@ -62,21 +62,21 @@ from penstock.schedule.actions import (
 from penstock.schedule.events import Event, StopAsked, WorkerAnswered, WorkerGone, WorkerLost, WorkerReady
 from penstock.storage.atomic import explain_write
 
-_LOOK_AT_MEMORY_EVERY_S = 0.5
-# The system ends a process that was killed at once, unless that waits for a device that does not answer.
-_END_PATIENCE_S = 10.0
-# A worker that was told to leave has torn down in about a millisecond.
-_LEAVING_S = 0.005
+_MEMORY_CHECK_INTERVAL_S = 0.5
+# A killed process ends at once, unless it is waiting for a device that does not respond.
+_JOIN_TIMEOUT_S = 10.0
+# A worker that was told to stop has usually torn down within about a millisecond.
+_TEARDOWN_WAIT_S = 0.005
 
 
 class LocalBackend:
-    """Carries out actions with processes of this machine."""
+    """Carry out actions with processes on this machine."""
 
     def __init__(
         self,
         plan: Plan,
         cluster: Cluster,
-        books: RunRecord,
+        record: RunRecord,
         *,
         max_attempts: int,
         failure_folder: Path,
@@ -85,21 +85,21 @@ class LocalBackend:
     ) -> None:
         self._plan = plan
         self._cluster = cluster
-        self._books = books
+        self._record = record
         self._max_attempts = max_attempts
         self._failure_folder = failure_folder
         self._ledger = ledger
-        self._may_stay = [may_stay(pool) for pool in plan.pools]
-        self._context = fork_server(needed_by(plan.pools))
+        self._is_reusable = [is_reusable(pool) for pool in plan.pools]
+        self._context = fork_server(modules_to_preload(plan.pools))
         self._chains = [pickled_chain(plan.pipeline, pool.steps) for pool in plan.pools]
         self.folders = RunFolders.make(spill_dir)
         self._workers: dict[str, LocalWorkerHandle] = {}
         self._spares = Spares()
         self._stored = StoredTasks()
-        self._reception = Reception(plan, books, self._stored)
+        self._reception = Reception(plan, record, self._stored)
         self._selector = selectors.DefaultSelector()
         self._next_look = 0.0
-        # What was heard while something else was waited for.
+        # Events that were received while waiting for something else.
         self._noted: list[Event] = []
         self._stop_asked = False
         self._limits = [pool.resources.memory_gb for pool in plan.pools]
@@ -112,17 +112,17 @@ class LocalBackend:
         return time.monotonic()
 
     def carry_out(self, action: Action) -> None:
-        """Do it, or begin to do it."""
+        """Perform an action, or start it."""
         match action:
             case StartWorker():
                 self._start(action)
             case StopWorker(worker_id):
-                if (worker := self._workers.get(worker_id)) is not None:  # if it is being set up, it reads that after
+                if (worker := self._workers.get(worker_id)) is not None:  # one in setup reads it afterwards
                     worker.ending = True
-                    self._send(worker, Stop(stay=self._may_stay[worker.pool]))
+                    self._send(worker, Stop(stay=self._is_reusable[worker.pool]))
             case KillWorker(worker_id, reason, wants_position):
                 if (worker := self._workers.get(worker_id)) is not None:
-                    # Without a position to report, the scheduler has given its batches to others: results are too late.
+                    # Without a position to report, its batches have other workers: its results are ignored.
                     worker.ending = worker.is_dismissed = not wants_position
                     worker.kill_reason = reason
                     worker.process.kill()
@@ -141,7 +141,7 @@ class LocalBackend:
                 self._reception.dead_letter(action)
 
     def wait(self, until: float) -> Sequence[Event]:
-        """Return what has happened, as soon as something has."""
+        """Wait for events and return them; return none if ``until`` comes first."""
         if self._stop_asked:
             self._stop_asked = False
             return [StopAsked()]
@@ -156,14 +156,14 @@ class LocalBackend:
     # -- what the executor uses ----------------------------------------------------------------------------
 
     def put(self, key: str, task: Task[Any]) -> StoredTask:
-        """Store a task that a run begins with."""
+        """Store an initial task."""
         path = write_spilled(dump_task(task), f"root-{len(self._stored)}", self.folders.spill)
         stored = StoredTask(task.task_id, task._order, task._sources, 0, rows_of(task), path)
         self._stored.add(key, stored)
         return stored
 
     def ask_to_stop(self) -> None:
-        """Note that the user wants to stop; may be called from a signal handler."""
+        """Request a stop; may be called from a signal handler."""
         self._stop_asked = True
 
     def wake_on(self, descriptor: int) -> None:
@@ -176,10 +176,10 @@ class LocalBackend:
         self._selector.register(descriptor, selectors.EVENT_READ, nothing)
 
     def close(self) -> None:
-        """End everything that is still there, and leave nothing behind."""
+        """Kill all processes, and remove all files of the run."""
         for worker in self._workers.values():
             worker.process.kill()
-        deadline = self.now() + _END_PATIENCE_S
+        deadline = self.now() + _JOIN_TIMEOUT_S
         for worker in list(self._workers.values()):
             worker.process.join(timeout=max(0.0, deadline - self.now()))
             worker.line.close()
@@ -209,18 +209,18 @@ class LocalBackend:
             sys_path=tuple(sys.path),
             preludes=preludes(),
         )
-        crumb = self._make_crumb(action.worker)
+        position_file = self._make_position_file(action.worker)
         orders = WorkerOrders(
             chain,
             steps=self._chains[action.pool],
             environment={"CUDA_VISIBLE_DEVICES": ",".join(str(index) for index in action.placement.gpus)},
             memory_folder=self.folders.memory,
             spill_folder=self.folders.spill,
-            crumb=crumb,
+            position_file=position_file,
             failure_folder=self._failure_folder,
-            with_pandas=not self._may_stay[action.pool],
+            with_pandas=not self._is_reusable[action.pool],
         )
-        spare = self._spare_for(action.pool, chain.threads) if self._may_stay[action.pool] else None
+        spare = self._spare_for(action.pool, chain.threads) if self._is_reusable[action.pool] else None
         if spare is not None:
             process, line, served = spare.process, spare.line, spare.served
         else:
@@ -231,7 +231,9 @@ class LocalBackend:
             line, served = MessageChannel(ours), frozenset()
             line.never_wait()
         served |= {action.pool}
-        worker = LocalWorkerHandle(action.worker, action.pool, process, line, chain.threads, crumb, served=served)
+        worker = LocalWorkerHandle(
+            action.worker, action.pool, process, line, chain.threads, position_file, served=served
+        )
         self._workers[worker.id] = worker
         self._selector.register(worker.line, selectors.EVENT_READ, lambda mask: self._reached(worker, mask))
         self._selector.register(process.sentinel, selectors.EVENT_READ, lambda _mask: self._ended(worker))
@@ -243,10 +245,10 @@ class LocalBackend:
             process = psutil.Process(worker.process.pid)
         except psutil.Error:
             return None
-        return batch_of(worker.crumb, process)
+        return batch_of(worker.position_file, process)
 
-    def _make_crumb(self, worker: str) -> Path:
-        """Make the file in which a worker notes where it is; on disk where shared memory is full."""
+    def _make_position_file(self, worker: str) -> Path:
+        """Create the position file of a worker; on disk if shared memory is full."""
         path = position_path(self.folders.memory, worker)
         try:
             make_position_file(path)
@@ -258,12 +260,12 @@ class LocalBackend:
         return path
 
     def _spare_for(self, pool: int, threads: int) -> Spare | None:
-        """Return a process that waits for orders, or will in a moment: to fork another takes longer."""
-        patience = self.now() + _LEAVING_S
+        """Return an idle process, or wait briefly for one that is stopping: a new fork takes longer."""
+        deadline = self.now() + _TEARDOWN_WAIT_S
         while (spare := self._spares.take(pool, threads)) is None:
             workers = (worker for worker in self._workers.values() if worker.ending and not worker.hung_up)
-            leaving = {worker.line.fileno(): worker for worker in workers if self._may_stay[worker.pool]}
-            ready = wait_for(list(leaving), max(0.0, patience - self.now())) if leaving else []
+            leaving = {worker.line.fileno(): worker for worker in workers if self._is_reusable[worker.pool]}
+            ready = wait_for(list(leaving), max(0.0, deadline - self.now())) if leaving else []
             if not ready:
                 return None
             for descriptor in ready:
@@ -271,14 +273,14 @@ class LocalBackend:
         return spare
 
     def _send(self, worker: LocalWorkerHandle, message: ToWorker) -> None:
-        """Send a message, without waiting: a worker that is busy, or does not answer, may not take all of it yet."""
-        with suppress(BrokenPipeError, ConnectionResetError):  # it has died; its sentinel says so presently
+        """Send a message without blocking: a busy worker may not read all of it yet."""
+        with suppress(BrokenPipeError, ConnectionResetError):  # it has died; its sentinel reports that
             is_sent = worker.line.post(message)
             if not is_sent and not worker.hung_up:
                 self._listen(worker, selectors.EVENT_READ | selectors.EVENT_WRITE)
 
     def _reached(self, worker: LocalWorkerHandle, mask: int) -> list[Event]:
-        """Go on sending, or take in what a worker has said, whichever is possible."""
+        """Send more of a message, or read the messages of a worker, whichever is possible."""
         if mask & selectors.EVENT_WRITE and worker.id in self._workers:
             is_sent = True
             with suppress(BrokenPipeError, ConnectionResetError):
@@ -293,13 +295,13 @@ class LocalBackend:
             self._selector.modify(worker.line, mask, key.data)
 
     def _read(self, worker: LocalWorkerHandle) -> list[Event]:
-        """Take in what a worker has said."""
+        """Read the messages of a worker."""
         if worker.id not in self._workers:
             return []
         try:
             messages = worker.line.receive()
         except (EOFError, ConnectionResetError):
-            # Nothing more will come; its sentinel tells the rest.
+            # No more messages will arrive; the sentinel reports the end of the process.
             self._selector.unregister(worker.line)
             worker.hung_up = True
             return []
@@ -322,30 +324,30 @@ class LocalBackend:
                 return self._reception.take(worker, report)
 
     def _freed(self, worker: LocalWorkerHandle) -> list[Event]:
-        """Keep the process of a worker that has torn down."""
+        """Keep the process of a worker that has torn down, for reuse."""
         del self._workers[worker.id]
         self._selector.unregister(worker.line)
         self._selector.unregister(worker.process.sentinel)
-        take_position(worker.crumb)
+        take_position(worker.position_file)
         self._spares.add(Spare(worker.process, worker.line, worker.threads, worker.served, self.now()))
         return [WorkerGone(worker.id)]
 
     def _ended(self, worker: LocalWorkerHandle) -> list[Event]:
-        """Say how a process ended, after everything it had still said."""
+        """Report how a process ended, after reading its last messages."""
         if worker.id not in self._workers:
             return []
         events: list[Event] = []
-        while not worker.hung_up and worker.line.has_more():  # a process of its own may still hold the other end
+        while not worker.hung_up and worker.line.has_more():  # one of its child processes may have the other end open
             events += self._read(worker)
         if worker.id not in self._workers:
-            return events  # it had torn down, and died since
+            return events  # it had torn down before it died
         if not worker.hung_up:
             self._selector.unregister(worker.line)
-        worker.process.join(timeout=_END_PATIENCE_S)
+        worker.process.join(timeout=_JOIN_TIMEOUT_S)
         del self._workers[worker.id]
         self._selector.unregister(worker.process.sentinel)
         worker.line.close()
-        step, rows = take_position(worker.crumb)
+        step, rows = take_position(worker.position_file)
         if worker.ending:
             return [*events, WorkerGone(worker.id)]
         reason, from_outside = worker.how_it_ended()
@@ -353,7 +355,7 @@ class LocalBackend:
 
     def _look_at_workers(self) -> list[Event]:
         """Kill workers that use more memory than their stages declared."""
-        self._next_look = self.now() + _LOOK_AT_MEMORY_EVERY_S
+        self._next_look = self.now() + _MEMORY_CHECK_INTERVAL_S
         self._spares.let_go(self.now())
         resident = sum(resident_bytes(pid) for pid in self._spares.pids)
         for worker in self._workers.values():

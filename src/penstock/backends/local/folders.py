@@ -1,4 +1,4 @@
-"""The folders of a run that are gone when it is over, however it ends: one in shared memory, one on disk."""
+"""Create the temporary folders of a run, in shared memory and on disk, and remove them however it ends."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHARED_MEMORY = Path("/dev/shm")
 
 @dataclass
 class RunFolders:
-    """Where stored tasks of one run lie."""
+    """The folders that hold the stored tasks of one run."""
 
     memory: Path
     spill: Path
@@ -28,11 +28,11 @@ class RunFolders:
 
     @classmethod
     def make(cls, spill_dir: str | None) -> RunFolders:
-        """Make the folders; before that, start the process that removes them when this one is gone."""
+        """Create the folders, after starting a process that removes them if this one dies."""
         name = owned_name()
         spill = spill_folder(spill_dir) / name.replace("penstock-", "penstock-spill-", 1)
         memory = [parent / name for parent in (SHARED_MEMORY, Path(tempfile.gettempdir())) if is_writable(parent)]
-        # Python has a folder too, with the socket of the fork server: a killed process would leave it behind.
+        # Python's own folder holds the socket of the fork server: it would remain after this process is killed.
         cleaner = Cleaner((spill, *memory), of_process=[Path(get_temp_dir())])
         folders = cls(spill, spill, cleaner)
         try:
@@ -47,26 +47,26 @@ class RunFolders:
         return folders
 
     def _make_memory(self, candidates: Sequence[Path]) -> None:
-        """Make the first folder that can be made; in a full shared memory none can."""
+        """Create the first folder that can be created; none can in a full shared memory."""
         for folder in candidates:
             try:
                 folder.mkdir(mode=0o700)
             except OSError:
                 continue
             self.memory = folder
-            with suppress(OSError):  # it only helps `penstock doctor` to find the other folder
+            with suppress(OSError):  # the link only helps `penstock doctor` to find the other folder
                 (folder / SPILL_LINK).symlink_to(self.spill)
             return
 
     def remove(self) -> None:
-        """Remove everything now."""
+        """Remove the folders."""
         for folder in (self.spill, self.memory):
             shutil.rmtree(folder, ignore_errors=True)
         self._cleaner.dismiss()
 
 
 def spill_folder(spill_dir: str | None) -> Path:
-    """Return the folder that runs spill to, made if it is missing; raise if nothing can be written there."""
+    """Return the folder that runs spill to, created if missing; raise if it is not writable."""
     folder = Path(spill_dir) if spill_dir is not None else None
     try:
         folder = (folder or Path(tempfile.gettempdir())).absolute()
@@ -77,13 +77,13 @@ def spill_folder(spill_dir: str | None) -> Path:
         reason = "it is a file, or inside one" if isinstance(error, FileExistsError | NotADirectoryError) else error
         named = f"spill_dir={spill_dir!r}" if spill_dir is not None else "the system's folder for temporary files"
         raise OutputError(
-            f"{named} cannot be used: {reason}. Set spill_dir to a folder on a disk with room for what does not fit "
-            "into memory; without it the system's folder for temporary files is used."
+            f"{named} cannot be used: {reason}. Set spill_dir to a folder on a disk with space for data that does "
+            "not fit into memory; without it the system's folder for temporary files is used."
         ) from error
     return folder
 
 
 def shared_memory_free() -> int:
-    """Return how many bytes of shared memory are free."""
+    """Return the free bytes of shared memory."""
     folder = SHARED_MEMORY if SHARED_MEMORY.is_dir() else Path(tempfile.gettempdir())
     return shutil.disk_usage(folder).free

@@ -1,4 +1,4 @@
-"""The process that all workers are forked from, with everything loaded that they need."""
+"""Start the fork server: the process, with modules already loaded, that all workers are forked from."""
 
 from __future__ import annotations
 
@@ -7,67 +7,64 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from enum import IntEnum
 from multiprocessing import forkserver, get_context, resource_tracker
 from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import penstock
 from penstock.errors import ClusterError
 from penstock.storage.filesystem import require_working_folder
 
-# So many may die before it is said that none can live here.
-_SERVERS = 5
-_PATIENCE_S = 0.1
-# It has to load what workers need before it answers the first time, on a machine that may be busy.
-_ANSWER_S = 300.0
+# The number of fork servers that may die before starting a worker fails.
+_MAX_SERVERS = 5
+_RETRY_DELAY_S = 0.1
+# The server loads modules before its first answer, on a machine that may be busy.
+_ANSWER_TIMEOUT_S = 300.0
 FOR_THE_DRIVER = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class Loaded(IntEnum):
-    """What workers begin with; each is something more than the one before it."""
-
-    ARROW = 1
-    KERNELS = 2
-    PANDAS = 3
+_BASE = "penstock.backends.local.preloaded"
+_PANDAS = "penstock.backends.local.preloaded_pandas"
 
 
-_MODULES = {
-    Loaded.ARROW: "penstock.backends.local.preloaded",
-    Loaded.KERNELS: "penstock.backends.local.preloaded_kernels",
-    Loaded.PANDAS: "penstock.backends.local.preloaded_for_others",
-}
+def fork_server(modules: Sequence[str] | None = None) -> ForkServerContext:
+    """Start the server if it is not running, and return the context to start processes with.
 
-
-def fork_server(loaded: Loaded) -> ForkServerContext:
-    """Let it begin to load, if it has not, and return what processes are started with.
-
-    How much it has loaded is decided by who is the first to ask. It does so while whoever calls has other things to do.
+    The first call in this process decides which modules the server loads, in the background. None: everything that
+    stages of Penstock or of a user may need.
     """
     context = get_context("forkserver")
-    context.set_forkserver_preload([_MODULES[what] for what in Loaded if what <= loaded])
+    context.set_forkserver_preload([_BASE, *(modules if modules is not None else [*_package_preloads(), _PANDAS])])
     _ensure_running()
     return context
 
 
+def _package_preloads() -> list[str]:
+    """Return the ``preload`` modules of all packages of Penstock that have one."""
+    root = Path(penstock.__file__).parent
+    return sorted(f"penstock.{path.parent.name}.preload" for path in root.glob("*/preload.py"))
+
+
 def _ensure_running() -> None:
-    with without_main(), _starting_deaf():
+    with without_main(), _signals_blocked():
         forkserver.ensure_running()
 
 
 @contextmanager
-def _starting_deaf() -> Iterator[None]:
-    """Start processes on which SIGINT, SIGTERM and SIGHUP have no effect: they inherit that these are blocked.
+def _signals_blocked() -> Iterator[None]:
+    """Block SIGINT, SIGTERM and SIGHUP, so that processes started here inherit the blocked signals.
 
     A batch scheduler and a terminal send these to every process of a job. The driver decides what they mean, and lets
     workers finish first. A signal that comes for this process meanwhile is delivered afterwards.
     """
     old = signal.pthread_sigmask(signal.SIG_BLOCK, FOR_THE_DRIVER)
     try:
-        # Python's own helper process: it makes itself deaf to all but SIGHUP, and then unblocks what it had blocked.
+        # Python's resource tracker ignores all of them but SIGHUP, and unblocks the signals when it has started.
         resource_tracker.ensure_running()
         signal.pthread_sigmask(signal.SIG_BLOCK, FOR_THE_DRIVER)
         yield
@@ -76,9 +73,9 @@ def _starting_deaf() -> Iterator[None]:
 
 
 def leave_signals_to_the_driver() -> None:
-    """Let this process do nothing on signals that are meant for the driver.
+    """Ignore the signals that are meant for the driver, with handlers that do nothing.
 
-    By a function, and not blocked or ignored: programs that a stage starts would inherit that, and could not be ended.
+    The signals are not blocked or ignored: programs that a stage starts would inherit that and could not be stopped.
     """
     for number in FOR_THE_DRIVER:
         signal.signal(number, _do_nothing)
@@ -91,24 +88,24 @@ def _do_nothing(_number: int, _frame: FrameType | None) -> None:
 
 
 def start(process: BaseProcess) -> None:
-    """Start a process; if the server dies over it, by another one."""
-    require_working_folder()  # Python tells every new process where it is
-    for number in range(_SERVERS):
+    """Start a process; if the fork server dies, start another server and try again."""
+    require_working_folder()  # Python passes the working folder to every new process
+    for number in range(_MAX_SERVERS):
         _ensure_running()
         with without_main(), suppress(EOFError, ConnectionError), _deadline():
             process.start()
             return
-        time.sleep(_PATIENCE_S * number)  # until it is seen that the old one is dead
+        time.sleep(_RETRY_DELAY_S * number)  # until the old server is known to be dead
     raise ClusterError(
-        f"workers cannot be started: the process that they are forked from died {_SERVERS} times. Is somebody killing "
-        f"it, is there no memory left, or did it not answer within {_ANSWER_S:g} s?"
+        f"workers cannot be started: the process that they are forked from died {_MAX_SERVERS} times. Is another "
+        f"process killing it, is there no memory left, or did it not answer within {_ANSWER_TIMEOUT_S:g} s?"
     )
 
 
 @contextmanager
 def _deadline() -> Iterator[None]:
-    """End the server if it does not answer in time: whoever waits for its answer is told that it is gone then."""
-    timer = threading.Timer(_ANSWER_S, _end_server)
+    """Kill the server if it does not answer in time, so that the call that waits for it raises."""
+    timer = threading.Timer(_ANSWER_TIMEOUT_S, _end_server)
     timer.daemon = True
     timer.start()
     try:
@@ -129,7 +126,7 @@ def without_main() -> Iterator[None]:
     """Start a process without running the user's script again in it.
 
     The standard library imports the main module anew in every process it spawns, which would start the pipeline of a
-    script without an ``if __name__ == "__main__"`` once more. What workers need of it travels inside the pickle.
+    script without an ``if __name__ == "__main__"`` once more. Workers get the definitions they need in the pickle.
     """
     main = sys.modules["__main__"]
     hidden: dict[str, Any] = {name: vars(main).pop(name) for name in ("__spec__", "__file__") if name in vars(main)}

@@ -1,4 +1,4 @@
-"""What the driver and a worker process say to each other. Small: data lies in shared memory, only its name travels."""
+"""Messages between the driver and a worker process; task data is in shared memory, and messages carry its path."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from penstock.backends.reports import Report
 from penstock.schedule.actions import Selection
 
 _LENGTH = struct.Struct("<Q")
-_READ_AT_ONCE = 1 << 18
+_READ_BYTES = 1 << 18
 
 
 class RunOrder(NamedTuple):
-    """To a worker: run these stored tasks."""
+    """To a worker: run a batch of stored tasks."""
 
     batch: int
     places: tuple[str | bytes, ...]
@@ -30,36 +30,36 @@ class RunOrder(NamedTuple):
 
 
 class Grant(NamedTuple):
-    """To a worker: store what you asked for; on disk if it may not be in memory."""
+    """To a worker: credit to store the output it asked for; with ``spill``, on disk."""
 
     size: int
     spill: bool = False
 
 
 class Stop(NamedTuple):
-    """To a worker: tear down and end, or, if it is to stay, wait for other orders."""
+    """To a worker: tear down and end; with ``stay``, keep the process for another pool."""
 
     stay: bool = False
 
 
 class Begin(NamedTuple):
-    """To a worker that has torn down: begin anew, in another pool."""
+    """To a worker that has torn down: start in another pool."""
 
     orders: Any
 
 
 class Ready(NamedTuple):
-    """From a worker: set up."""
+    """From a worker: setup is complete."""
 
 
 class SetupFailed(NamedTuple):
-    """From a worker: could not be set up."""
+    """From a worker: setup failed."""
 
     reason: str
 
 
 class TornDown(NamedTuple):
-    """From a worker that is to stay: torn down."""
+    """From a worker whose process is kept: teardown is complete."""
 
 
 ToWorker = RunOrder | Grant | Stop | Begin
@@ -67,10 +67,10 @@ FromWorker = Ready | SetupFailed | TornDown | Report
 
 
 class MessageChannel:
-    """One end of a connection: whole messages out, and in as many as have arrived with one look."""
+    """One end of a connection: sends single messages, and receives all messages that have arrived."""
 
     def __init__(self, connection: Connection) -> None:
-        self._connection = connection  # kept: its descriptor is closed when it is forgotten
+        self._connection = connection  # keeps the descriptor open
         self._descriptor = connection.fileno()
         self._arrived = bytearray()
         self._unsent = bytearray()
@@ -87,17 +87,17 @@ class MessageChannel:
             rest = rest[os.write(self._descriptor, rest) :]
 
     def never_wait(self) -> None:
-        """Have ``post`` and ``receive`` return at once, whatever the other end does."""
+        """Make ``post`` and ``receive`` non-blocking."""
         os.set_blocking(self._descriptor, False)
 
     def post(self, message: ToWorker | FromWorker) -> bool:
-        """Send as much of a message as the other end takes now; return False if something is left for ``post_rest``."""
+        """Send a message without blocking; return False if a part is left for ``post_rest``."""
         body = pickle.dumps(message, protocol=5)
         self._unsent += _LENGTH.pack(len(body)) + body
         return self.post_rest()
 
     def post_rest(self) -> bool:
-        """Send more of what is left; return True if that was all."""
+        """Send more of the unsent bytes; return True if none are left."""
         try:
             while self._unsent:
                 del self._unsent[: os.write(self._descriptor, self._unsent)]
@@ -106,9 +106,9 @@ class MessageChannel:
         return True
 
     def receive(self) -> list[Any]:
-        """Wait until something arrives, and return every message that is whole; EOFError when the other end is gone."""
+        """Wait for data, and return all complete messages; raise EOFError if the other end is closed."""
         try:
-            arrived = os.read(self._descriptor, _READ_AT_ONCE)
+            arrived = os.read(self._descriptor, _READ_BYTES)
         except BlockingIOError:
             return []
         if not arrived:
@@ -131,5 +131,5 @@ class MessageChannel:
         return bool(select.select([self._descriptor], [], [], 0)[0])
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._connection.close()

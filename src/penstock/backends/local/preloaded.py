@@ -1,32 +1,23 @@
-"""What every worker begins with: imported once, by the process that all workers are forked from.
-
-All that exact deduplication of Parquet files needs.
-"""
+"""Preload what every worker needs, in the process that workers are forked from: the worker loop, Arrow and fsspec."""
 
 from __future__ import annotations
 
 from importlib import import_module
 
-from penstock.backends.local.preload import for_good
+from penstock.preload import preloading
 from penstock.runtime.freed_memory import keep_freed_memory
 from penstock.runtime.limits import let_threads_sleep
 
 keep_freed_memory()  # before Arrow is loaded
 let_threads_sleep()  # and NumPy
 
-with for_good():
+with preloading():
     from penstock.runtime.pandas_later import put_off_pandas
 
     put_off_pandas()
-    # By name: workers know stages, this layer does not. The last ones NumPy and fsspec would load when first used.
+    # NumPy and fsspec would import the last ones on first use.
     for _name in (
         "penstock.backends.local.process",
-        "penstock.dedup.exact",
-        "penstock.dedup.index",
-        "penstock.dedup.outcome",
-        "penstock.dedup.removal",
-        "penstock.text.io.parquet",
-        "penstock.text.io.row_groups",
         "pyarrow.parquet",
         "numpy.ma",
         "fsspec.implementations.chained",

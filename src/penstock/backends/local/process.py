@@ -1,4 +1,4 @@
-"""The worker process: takes stored tasks, runs them through its chain, stores what comes out as far as credit goes."""
+"""The worker process: load stored tasks, run them through the chain, store outputs as far as credit allows."""
 
 from __future__ import annotations
 
@@ -45,29 +45,31 @@ from penstock.runtime.transport import StoredTask, dump_task, joined, load, size
 from penstock.runtime.worker import ChainRunner
 
 _PR_SET_PDEATHSIG = 1
-_GIVE_AT_MOST = 64
-_SMALL = 8192
-_KEPT_FAILURES = 20
+# Outputs are reported in messages of at most this many.
+_MAX_OUTPUTS_PER_MESSAGE = 64
+# Tasks up to this size travel inside the message.
+_MAX_INLINE_BYTES = 8192
+_MAX_KEPT_FAILURES = 20
 
 
 @dataclass(frozen=True)
 class WorkerOrders:
-    """All a worker process is told when it starts."""
+    """The settings of a worker process, sent when it starts."""
 
     chain: ChainOrders
     steps: bytes
     environment: dict[str, str]
     memory_folder: Path
     spill_folder: Path
-    # Where to note which step is at work, in case the process dies. The driver has made it: shared memory may be full.
-    crumb: Path
+    # The file for its position, in case the process dies. The driver creates it, because shared memory may be full.
+    position_file: Path
     failure_folder: Path
-    # Whether anybody in there may hand pandas' data to Arrow.
+    # Whether a stage may pass pandas data to Arrow.
     with_pandas: bool
 
 
 def worker_main(connection: Connection, orders: WorkerOrders) -> None:
-    """Live as a worker until told to stop, or until the driver is gone."""
+    """Run as a worker until told to stop, or until the driver has ended."""
     _die_with_parent()
     leave_signals_to_the_driver()
     line = MessageChannel(connection)
@@ -78,11 +80,11 @@ def worker_main(connection: Connection, orders: WorkerOrders) -> None:
             os.environ.update(following.environment)
             following = _Process(line, following).live()
     except (EOFError, BrokenPipeError, ConnectionResetError):
-        os._exit(0)  # the driver is gone, and with it everybody who could want an answer
+        os._exit(0)  # the driver has ended
 
 
 class _Process:
-    """One worker: its chain, its credit, and messages that came while it was busy."""
+    """One worker: its chain, its credit, and messages that arrived while it was busy."""
 
     def __init__(self, line: MessageChannel, orders: WorkerOrders) -> None:
         self._line = line
@@ -92,10 +94,10 @@ class _Process:
         self._failures = 0
         self._stored = 0
         self._resident = ResidentMemory()
-        self._crumb = PositionFile(orders.crumb)
+        self._position_file = PositionFile(orders.position_file)
 
     def live(self) -> WorkerOrders | None:
-        """Work until told to stop; return what to do then, if there is something."""
+        """Process batches until told to stop; return the orders for another pool, if there are any."""
         try:
             worker = self._set_up()
         except Exception as error:
@@ -106,9 +108,9 @@ class _Process:
         self._send(Ready())
         while not isinstance(message := self._next(), Stop):
             if isinstance(message, RunOrder):
-                self._crumb.work_on(message.batch)
+                self._position_file.work_on(message.batch)
                 self._run(worker, message)
-                self._crumb.work_on(None)
+                self._position_file.work_on(None)
         worker.stop()
         if not message.stay:
             return None
@@ -128,7 +130,7 @@ class _Process:
         gpus = orders.environment.get("CUDA_VISIBLE_DEVICES")
         node = NodeInfo("this machine")
         return set_up_chain(
-            orders.chain, orders.steps, orders.memory_folder, node, gpus, self._crumb, self._keep_failure
+            orders.chain, orders.steps, orders.memory_folder, node, gpus, self._position_file, self._keep_failure
         )
 
     def _run(self, worker: ChainRunner, order: RunOrder) -> None:
@@ -144,17 +146,17 @@ class _Process:
                 size = size_of(parts)
                 spill = order.spill
                 if size > self._credit and not spill:
-                    self._give(order.batch, outputs)
+                    self._report_outputs(order.batch, outputs)
                     asked_at = time.perf_counter()
-                    spill = self._ask(order.batch, size)
+                    spill = self._request_credit(order.batch, size)
                     waited += time.perf_counter() - asked_at
                 if not spill:
                     self._credit -= size
                 outputs.append(self._store(task, parts, size, spill=spill))
-                if len(outputs) >= _GIVE_AT_MOST:
-                    self._give(order.batch, outputs)
+                if len(outputs) >= _MAX_OUTPUTS_PER_MESSAGE:
+                    self._report_outputs(order.batch, outputs)
         except PenstockError as error:
-            self._give(order.batch, outputs)
+            self._report_outputs(order.batch, outputs)
             worker.take_rejections()
             self._send(Failed(order.batch, str(error), worker.take_counters(), stops_everybody(error)))
             return
@@ -166,26 +168,26 @@ class _Process:
 
     def _store(self, task: Task[Any], parts: list[Any], size: int, *, spill: bool) -> StoredTask:
         place: str | bytes
-        if size <= _SMALL:
+        if size <= _MAX_INLINE_BYTES:
             place = joined(parts)
         else:
             self._stored += 1
             name = f"{self._orders.chain.worker}-{self._stored}"
             memory, disk = self._orders.memory_folder, self._orders.spill_folder
             place = write_spilled(parts, name, disk) if spill else write_task(parts, name, memory, disk)
-        # What is on disk for want of shared memory counts like the rest: the budget still bounds what waits.
+        # A task on disk because shared memory was full counts against the budget like one in memory.
         return StoredTask(task.task_id, task._order, task._sources, 0 if spill else size, rows_of(task), place)
 
-    def _give(self, batch: int, outputs: list[StoredTask]) -> None:
+    def _report_outputs(self, batch: int, outputs: list[StoredTask]) -> None:
         if outputs:
             self._send(Gives(batch, tuple(outputs)))
             outputs.clear()
 
-    def _ask(self, batch: int, size: int) -> bool:
-        """Ask for credit and wait until it is granted; return True if the output has to go to disk."""
+    def _request_credit(self, batch: int, size: int) -> bool:
+        """Ask for credit and wait until it is granted; return True if the output must be stored on disk."""
         self._send(Wants(batch, size - self._credit))
         while True:
-            # What else came is work for later, and stays in line.
+            # Other messages stay in the inbox for later.
             grant = next((message for message in self._inbox if isinstance(message, Grant)), None)
             if grant is not None:
                 self._inbox.remove(grant)
@@ -194,9 +196,9 @@ class _Process:
             self._inbox.extend(self._line.receive())
 
     def _keep_failure(self, step: ProcessingStage[Any, Any], task: Task[Any]) -> str:
-        """Keep what a stage failed on, and return what to type to see it fail."""
+        """Store a task that a stage failed on, and return the command that reproduces the failure."""
         self._failures += 1
-        if self._failures > _KEPT_FAILURES:
+        if self._failures > _MAX_KEPT_FAILURES:
             return ""
         path = self._orders.failure_folder / f"{self._orders.chain.worker}-{self._failures}.pickle"
         return keep_failure(path, [step], [task])
@@ -206,10 +208,10 @@ class _Process:
 
 
 def _die_with_parent() -> None:
-    """Ask the kernel to end this process when the one that started it ends, however that happens.
+    """Ask the kernel to kill this process when its parent, the fork server, ends for any reason.
 
-    That one is the fork server, which ends when nobody holds its lifeline any more: the driver does, and every process
-    it forked got a copy, so that it could fork in its turn. A busy worker that kept its copy would keep itself alive.
+    The fork server ends when no process has the other end of a pipe open any more. The driver has it open, and so has
+    every forked process, which inherits a copy. A busy worker that did not close its copy would keep itself alive.
     """
     lifeline = forkserver._forkserver._forkserver_alive_fd  # type: ignore[attr-defined]
     if lifeline is not None:

@@ -1,8 +1,8 @@
-"""Processes between two pools: one that has served a pool serves the next, with all it has loaded and its memory.
+"""Reuse worker processes: one that has served a pool can serve the next, with its loaded modules and memory.
 
-Deduplication has a dozen phases that follow each other. To start and end a process takes longer than most of them do on
-a small input, and memory that is new to a process costs as much to touch as to hash. Who leaves one pool never comes
-back to it, because a worker that is to be recycled must be another process.
+Deduplication has a dozen phases in sequence. Starting and ending a process takes longer than most of them do on a small
+input, and touching new memory costs as much as hashing it. A process never serves the same pool twice, because a
+recycled worker must be a new process.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from multiprocessing.context import ForkServerProcess
 
 from penstock.backends.local.messages import MessageChannel
 
-_KEPT_S = 2.0
+_MAX_IDLE_S = 2.0
 
 
 @dataclass
 class Spare:
-    """A process that waits for orders."""
+    """An idle worker process."""
 
     process: ForkServerProcess
     line: MessageChannel
@@ -27,30 +27,30 @@ class Spare:
 
 
 class Spares:
-    """Processes that wait for orders."""
+    """The idle worker processes."""
 
     def __init__(self) -> None:
         self._waiting: list[Spare] = []
 
     @property
     def pids(self) -> list[int | None]:
-        """The processes, by their numbers."""
+        """The process ids."""
         return [spare.process.pid for spare in self._waiting]
 
     def add(self, spare: Spare) -> None:
-        """Keep a process for a while."""
+        """Keep an idle process."""
         self._waiting.append(spare)
 
     def take(self, pool: int, threads: int) -> Spare | None:
-        """Return one that can serve a pool, if there is one."""
+        """Return a process that can serve a pool, if there is one."""
         for number, spare in enumerate(self._waiting):
             if pool not in spare.served and spare.threads == threads and spare.process.is_alive():
                 return self._waiting.pop(number)
         return None
 
     def let_go(self, now: float = float("inf")) -> None:
-        """End those that have waited too long; they hold nothing, so nobody need wait until they are gone."""
-        old = [spare for spare in self._waiting if now - spare.since > _KEPT_S]
+        """Kill the processes that have been idle for too long, without waiting for them to end."""
+        old = [spare for spare in self._waiting if now - spare.since > _MAX_IDLE_S]
         self._waiting = [spare for spare in self._waiting if spare not in old]
         for spare in old:
             spare.process.kill()

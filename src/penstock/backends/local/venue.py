@@ -1,4 +1,4 @@
-"""One machine, the one at hand, as the place of a run."""
+"""Run on this machine: its resources, its memory budget, its backend."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from penstock.runtime.machine import this_machine
 from penstock.runtime.run_record import RunRecord
 
 _SHARE_OF_FREE_MEMORY = 0.4
-# Where shared memory is smaller than that, as in most containers, the rest of what waits between stages is on disk.
-_LEAST = 2**30
+# The budget is at least this, even if shared memory is smaller, as in most containers: the rest is stored on disk.
+_MIN_BUDGET_BYTES = 2**30
 
 
 class LocalVenue:
@@ -35,7 +35,7 @@ class LocalVenue:
             self.cluster = Cluster((replace(node, cpus=max(1, ceil(node.cpus * cpu_share))),))
 
     def free(self, plan: Plan, say: Callable[[str], None]) -> Cluster:
-        """Return the machine: whoever else works on it, a run has its cores."""
+        """Return the whole machine, regardless of other programs that run on it."""
         return self.cluster
 
     def installs_for(self, pool: Pool) -> bool:
@@ -43,25 +43,25 @@ class LocalVenue:
         return False
 
     def budget(self, asked: int | None) -> int:
-        """Take what was asked for, else a share of the free memory; above 1 GiB, no more than shared memory holds."""
+        """Return the requested budget, else a share of the free memory; above 1 GiB, at most free shared memory."""
         if asked:
             return asked
         free = int(psutil.virtual_memory().available)
-        return max(2**26, int(min(_SHARE_OF_FREE_MEMORY * free, max(_LEAST, 0.8 * shared_memory_free()))))
+        return max(2**26, int(min(_SHARE_OF_FREE_MEMORY * free, max(_MIN_BUDGET_BYTES, 0.8 * shared_memory_free()))))
 
     def backend(
-        self, plan: Plan, books: RunRecord, *, max_attempts: int, spill_dir: str | None, ledger: KeptLedger | None
+        self, plan: Plan, record: RunRecord, *, max_attempts: int, spill_dir: str | None, ledger: KeptLedger | None
     ) -> LocalBackend:
-        """Make ready to run a plan."""
+        """Return a backend that runs the plan."""
         return LocalBackend(
             plan,
             self.cluster,
-            books,
+            record,
             max_attempts=max_attempts,
-            failure_folder=books.failure_folder,
+            failure_folder=record.failure_folder,
             spill_dir=spill_dir,
             ledger=ledger,
         )
 
     def close(self) -> None:
-        """Leave nothing: what a run had is gone with its backend."""
+        """Do nothing: the backend releases everything that a run uses."""

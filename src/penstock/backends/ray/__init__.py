@@ -1,1 +1,1 @@
-"""A cluster: worker actors, results in the object store, machines that come and go. All of it is Ray's."""
+"""The Ray backend: workers are actors, outputs are in the object store, and machines may join or leave."""

@@ -1,4 +1,4 @@
-"""The worker actor: takes orders, runs tasks through its chain, and returns what comes out as far as credit goes."""
+"""The worker actor: take orders, run tasks through the chain, and return outputs as far as credit allows."""
 
 from __future__ import annotations
 
@@ -28,30 +28,31 @@ from penstock.runtime.selection import rows_of
 from penstock.runtime.transport import StoredTask, joined, laid_out, load, pickle_task
 from penstock.runtime.worker import ChainRunner
 
-_SMALL = 8192
-# An answer carries so much at most beside its last task: who wants one of the tasks has all of them fetched.
-_SHELF_BYTES = 1 << 20
-_GIVE_AT_MOST = 64
-_KEPT_FAILURES = 20
-_LARGEST_KEPT_FAILURE = 1 << 26
+# Tasks up to this size travel inside the answer.
+_MAX_INLINE_BYTES = 8192
+# An answer is returned when its tasks reach this size: a reader of one task fetches all of them.
+_ANSWER_BYTES = 1 << 20
+_MAX_REPORTS_PER_ANSWER = 64
+_MAX_KEPT_FAILURES = 20
+_MAX_KEPT_FAILURE_BYTES = 1 << 26
 
 
 @dataclass(frozen=True)
 class ActorOrders:
-    """All a worker actor is told when it starts."""
+    """The settings of a worker actor, sent when it starts."""
 
     chain: ChainOrders
     node_id: str
     # A folder of this run on the worker's machine.
     node_folder: str
-    # Where the driver keeps failures: a name only, the file is written there.
+    # The folder where the driver stores failures; only used in messages.
     failure_folder: str
-    # Where the driver is: names of files are meant from there, if this machine has such a folder.
+    # The working folder of the driver: relative paths start there, if this machine has that folder.
     working_folder: str
 
 
 class WorkerActor:
-    """One worker: its chain, orders it has not begun, and the one it is at."""
+    """One worker: its chain, its queued orders, and its current order."""
 
     def __init__(self, orders: ActorOrders) -> None:
         self._orders = orders
@@ -64,20 +65,20 @@ class WorkerActor:
         self._waits_for_credit = False
         self._credit = 0
         self._spills_next = False
-        self._shelf: Payload = []
-        self._shelf_bytes = 0
-        # Beside that, what travels inside the answer itself.
+        self._payload: Payload = []
+        self._payload_bytes = 0
+        # The bytes of small tasks, which are in the answer itself.
         self._inline_bytes = 0
         self._failures: list[KeptFailure] = []
         self._kept = 0
         self._resident = ResidentMemory()
 
     def introduce(self) -> Introduction:
-        """Say who this is on its machine."""
+        """Return the process id of this worker."""
         return Introduction(os.getpid())
 
     def set_up(self, chain: bytes) -> SetUp:
-        """Prepare the machine if nobody has, and set the stages up."""
+        """Prepare the machine unless another worker has, and set the stages up."""
         try:
             self._worker = self._make_worker(chain)
         except Exception as error:
@@ -87,25 +88,25 @@ class WorkerActor:
     def work(
         self, orders: tuple[Order, ...], grant: tuple[int, bool] | None, *payloads: Payload
     ) -> tuple[Reports, Payload | None]:
-        """Take orders, and the credit it waits for; work until there is nothing to do or a full load to deliver."""
+        """Take orders and credit, and process batches until there is nothing to do or the answer is full."""
         self._inbox.extend((order, payloads) for order in orders)
         if grant is not None:
             self._waits_for_credit = False
             self._credit += grant[0]
             self._spills_next = grant[1]
-        self._crumb.work_on(self._batch)
+        self._position_file.work_on(self._batch)
         reports: list[Report] = []
-        while not self._waits_for_credit and not self._is_loaded() and len(reports) < _GIVE_AT_MOST:
+        while not self._waits_for_credit and not self._is_answer_full() and len(reports) < _MAX_REPORTS_PER_ANSWER:
             report = self._next_report()
             if report is None:
                 break
             reports.append(report)
             self._waits_for_credit = isinstance(report, Wants)
-        self._crumb.work_on(None)  # until it is called again: what it has to say is said by returning
-        shelf, size, self._shelf, self._shelf_bytes = self._shelf, self._shelf_bytes, [], 0
+        self._position_file.work_on(None)  # no work happens until the next call
+        payload, size, self._payload, self._payload_bytes = self._payload, self._payload_bytes, [], 0
         failures, self._failures, self._inline_bytes = self._failures, [], 0
         more = not self._waits_for_credit and (self._current is not None or bool(self._inbox))
-        return Reports(tuple(reports), size, more, tuple(failures)), shelf or None
+        return Reports(tuple(reports), size, more, tuple(failures)), payload or None
 
     def stop(self) -> None:
         """Tear the stages down."""
@@ -120,19 +121,19 @@ class WorkerActor:
         folder = Path(orders.node_folder)
         folder.mkdir(parents=True, exist_ok=True)
         gpus = os.environ.get("CUDA_VISIBLE_DEVICES")
-        self._crumb = PositionFile(position_path(folder, orders.chain.worker))
+        self._position_file = PositionFile(position_path(folder, orders.chain.worker))
         node = NodeInfo(orders.node_id)
-        return set_up_chain(orders.chain, chain, folder, node, gpus, self._crumb, self._keep_failure)
+        return set_up_chain(orders.chain, chain, folder, node, gpus, self._position_file, self._keep_failure)
 
     def _next_report(self) -> Report | None:
-        """Work until there is something to say; None: nothing to do."""
+        """Process batches until there is a report; return None if there is nothing to do."""
         while True:
             if self._current is None:
                 if not self._inbox:
                     return None
                 order, payloads = self._inbox.popleft()
                 self._current, self._batch = self._run(order, payloads), order.batch
-                self._crumb.work_on(self._batch)
+                self._position_file.work_on(self._batch)
             report = next(self._current, None)
             if report is not None:
                 return report
@@ -143,7 +144,7 @@ class WorkerActor:
         self._credit = order.credit
         outputs: list[StoredTask] = []
 
-        def given() -> Iterator[Gives]:
+        def stored_outputs() -> Iterator[Gives]:
             if outputs:
                 yield Gives(order.batch, tuple(outputs))
                 outputs.clear()
@@ -157,7 +158,7 @@ class WorkerActor:
                 size = len(header) + sum(buffer.nbytes for buffer in buffers)
                 free = order.free
                 if size > self._credit and not free:
-                    yield from given()
+                    yield from stored_outputs()
                     asked_at = time.perf_counter()
                     yield Wants(order.batch, size - self._credit)
                     waited += time.perf_counter() - asked_at
@@ -165,12 +166,12 @@ class WorkerActor:
                 if not free:
                     self._credit -= size
                 outputs.append(self._store(task, header, buffers, size, charged=not free))
-                if self._is_loaded():
+                if self._is_answer_full():
                     asked_at = time.perf_counter()
-                    yield from given()
+                    yield from stored_outputs()
                     waited += time.perf_counter() - asked_at
         except PenstockError as error:
-            yield from given()
+            yield from stored_outputs()
             self._worker.take_rejections()
             yield Failed(order.batch, str(error), self._worker.take_counters(), stops_everybody(error))
             return
@@ -184,25 +185,25 @@ class WorkerActor:
         self, task: Task[Any], header: bytes, buffers: list[memoryview], size: int, *, charged: bool
     ) -> StoredTask:
         place: Any
-        if size <= _SMALL:
+        if size <= _MAX_INLINE_BYTES:
             place = joined(laid_out(header, buffers))
             self._inline_bytes += size
         else:
-            place = len(self._shelf)
-            self._shelf.append(pack(task, (header, buffers)))
-            self._shelf_bytes += size
+            place = len(self._payload)
+            self._payload.append(pack(task, (header, buffers)))
+            self._payload_bytes += size
         return StoredTask(task.task_id, task._order, task._sources, size if charged else 0, rows_of(task), place)
 
-    def _is_loaded(self) -> bool:
-        return self._shelf_bytes + self._inline_bytes >= _SHELF_BYTES
+    def _is_answer_full(self) -> bool:
+        return self._payload_bytes + self._inline_bytes >= _ANSWER_BYTES
 
     def _keep_failure(self, step: ProcessingStage[Any, Any], task: Task[Any]) -> str:
-        """Send along what a stage failed on, and return what to type to see it fail."""
+        """Send a task that a stage failed on to the driver, and return the command that reproduces the failure."""
         self._kept += 1
-        if self._kept > _KEPT_FAILURES:
+        if self._kept > _MAX_KEPT_FAILURES:
             return ""
         body = pack_failure([step], [task])
-        if body is None or len(body) > _LARGEST_KEPT_FAILURE:
+        if body is None or len(body) > _MAX_KEPT_FAILURE_BYTES:
             return ""
         name = f"{self._orders.chain.worker}-{self._kept}.pickle"
         self._failures.append(KeptFailure(name, body))

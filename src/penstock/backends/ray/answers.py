@@ -1,4 +1,4 @@
-"""Answers pass from Ray's threads to the driver's own here, in the order in which they come, or as late ones."""
+"""Pass answers from Ray's threads to the driver's thread, in the order of arrival, with optional timeouts."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from typing import Any
 
 from penstock.schedule.events import Event
 
-# What an answer means: it, or the error that came in its place, as events.
-Meaning = Callable[[Any, BaseException | None], list[Event]]
+# Converts an answer, or the error in its place, to events.
+AnswerHandler = Callable[[Any, BaseException | None], list[Event]]
 
 
 class AnswerQueue:
-    """What was heard and not yet taken in."""
+    """Answers that have arrived and were not processed yet."""
 
     def __init__(self) -> None:
-        self._heard: SimpleQueue[Callable[[], list[Event]]] = SimpleQueue()
-        # Answers that have to come in time: until when, a number that tells them apart, what it means if they do not.
+        self._arrived: SimpleQueue[Callable[[], list[Event]]] = SimpleQueue()
+        # Answers with a timeout: the deadline, a unique number, and the handler of the timeout.
         self._awaited: list[tuple[float, int, Callable[[], list[Event]]]] = []
         self._count = itertools.count()
 
-    def listen(self, reference: Any, meaning: Meaning, *, within_s: float | None = None) -> None:  # noqa: ANN401 - Ray's
-        """Have an answer taken in when it comes; if it does not come within that time, a ``TimeoutError`` instead."""
+    def listen(self, reference: Any, handle: AnswerHandler, *, within_s: float | None = None) -> None:  # noqa: ANN401 - Ray's
+        """Call a handler when an answer arrives; after ``within_s`` seconds, with a ``TimeoutError`` instead."""
         is_taken = False
 
         def take(answer: Any, error: BaseException | None) -> list[Event]:  # noqa: ANN401
@@ -34,32 +34,32 @@ class AnswerQueue:
             if is_taken:
                 return []
             is_taken = True
-            return meaning(answer, error)
+            return handle(answer, error)
 
-        def heard(future: Any) -> None:  # noqa: ANN401 - of Ray's making
+        def arrived(future: Any) -> None:  # noqa: ANN401 - of Ray's making
             error = future.exception()
             answer = None if error is not None else future.result()
-            self._heard.put(lambda: take(answer, error))
+            self._arrived.put(lambda: take(answer, error))
 
         if within_s is not None:
             late = TimeoutError(f"no answer within {within_s:g} s")
             heapq.heappush(self._awaited, (time.monotonic() + within_s, next(self._count), lambda: take(None, late)))
-        reference.future().add_done_callback(heard)
+        reference.future().add_done_callback(arrived)
 
     def tell(self, *events: Event) -> None:
-        """Say something that happened here; from any thread, and from a signal handler."""
-        self._heard.put(lambda: list(events))
+        """Add events; may be called from any thread, and from a signal handler."""
+        self._arrived.put(lambda: list(events))
 
     def take(self, timeout: float) -> list[Event]:
-        """Return what all that was heard means, waiting for the first of it as long as that."""
+        """Wait up to ``timeout`` seconds for an answer, and return the events of all answers that have arrived."""
         if self._awaited:
             timeout = min(timeout, self._awaited[0][0] - time.monotonic())
         events: list[Event] = []
         with suppress(Empty):
-            meant = self._heard.get(timeout=timeout) if timeout > 0 else self._heard.get_nowait()
+            make_events = self._arrived.get(timeout=timeout) if timeout > 0 else self._arrived.get_nowait()
             while True:
-                events += meant()
-                meant = self._heard.get_nowait()
+                events += make_events()
+                make_events = self._arrived.get_nowait()
         while self._awaited and self._awaited[0][0] <= time.monotonic():
             events += heapq.heappop(self._awaited)[2]()
         return events

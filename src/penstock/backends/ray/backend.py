@@ -1,4 +1,4 @@
-"""The driver's side of the Ray backend: workers are actors, machines come and go, and both are watched."""
+"""The driver's side of the Ray backend: start worker actors, exchange messages, detect lost workers and machines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from penstock.backends.ray.memory import MemoryWatch
 from penstock.backends.ray.messages import Introduction, SetUp
 from penstock.backends.ray.node_agent import ExitRecord, NodeFacts
 from penstock.backends.ray.nodes import RayNodes
-from penstock.backends.ray.payload import InStore, Shelf, pack
+from penstock.backends.ray.payload import InStore, StoreObject, pack
 from penstock.backends.ray.records import Records
 from penstock.backends.ray.remote_worker import RayWorkerHandle, Recruiter
 from penstock.backends.ray.store_space import StoreSpace
@@ -56,53 +56,54 @@ from penstock.schedule.events import (
     WorkerReady,
 )
 
-_SMALL = 8192
-_LOOK_AT_NODES_EVERY_S = 1.0
-# How long a machine may take to say what is left of a worker that died there.
-_LAST_WORDS_S = 30.0
-# Who has not begun by then may never: another job has taken its place.
-_START_PATIENCE_S = 60.0
+# Tasks up to this size travel inside messages.
+_MAX_INLINE_BYTES = 8192
+_NODE_CHECK_INTERVAL_S = 1.0
+# How long a machine may take to report on a worker that died there.
+_EXIT_RECORD_TIMEOUT_S = 30.0
+# A worker that has not started by then may never start: another job may use its resources.
+_START_TIMEOUT_S = 60.0
 
 
 class RayBackend:
-    """Carries out actions with actors of a Ray cluster."""
+    """Carry out actions with actors of a Ray cluster."""
 
     def __init__(
         self,
         plan: Plan,
         nodes: RayNodes,
-        shares: ClusterCapacity,
-        books: RunRecord,
+        capacity: ClusterCapacity,
+        record: RunRecord,
         *,
         max_attempts: int,
         failure_folder: Path,
         ledger: KeptLedger | None = None,
     ) -> None:
         self._nodes = nodes
-        self._shares = shares
+        self._capacity = capacity
         self._chains = [ray.put(pickled_chain(plan.pipeline, pool.steps)) for pool in plan.pools]
         self._recruiter = Recruiter(plan, max_attempts=max_attempts, failure_folder=failure_folder, ledger=ledger)
         self._workers: dict[str, RayWorkerHandle] = {}
-        self._ears = AnswerQueue()
-        room = StoreSpace()
-        self._records = Records(room)
-        self._reception = Reception(plan, books, self._records)
+        self._answers = AnswerQueue()
+        space = StoreSpace()
+        self._records = Records(space)
+        self._reception = Reception(plan, record, self._records)
         self._calls = Calls(
-            self._ears,
+            self._answers,
             self._records,
-            room,
+            space,
             self._reception,
             failure_folder,
             is_last=lambda pool: pool + 1 == len(plan.pools),
             is_expected=self._expects_workers,
             on_failure=self._call_failed,
         )
-        self._memory = MemoryWatch(plan, self._ears)
+        self._memory = MemoryWatch(plan, self._answers)
         self._next_look_at_nodes = 0.0
 
     @property
     def peak_resident(self) -> int:
-        """The most memory all workers together were seen to use."""
+        """The peak memory of all workers together, in bytes."""
         return self._memory.peak
 
     # -- the backend protocol ------------------------------------------------------------------------------
@@ -112,7 +113,7 @@ class RayBackend:
         return time.monotonic()
 
     def carry_out(self, action: Action) -> None:
-        """Do it, or begin to do it; what is meant for a worker that is gone is nobody's."""
+        """Perform an action, or start it; ignore actions for workers that have ended."""
         match action:
             case StartWorker():
                 self._start(action)
@@ -133,23 +134,23 @@ class RayBackend:
                 self._calls.grant(worker, batch, size, spill=spill)
             case AskWorker(_, batch):
                 self._ask(worker, batch)
-            case StopWorker() if worker.pid is not None:  # if it is being set up, it is torn down after
+            case StopWorker() if worker.pid is not None:  # one in setup is torn down afterwards
                 worker.ending = True
-                self._ears.listen(worker.actor.stop.remote(), partial(self._stopped, worker))
+                self._answers.listen(worker.actor.stop.remote(), partial(self._stopped, worker))
             case KillWorker(_, reason, wants_position) if wants_position:
                 worker.kill_reason = reason
-                self._died(worker, None)  # its machine is asked where it was
+                self._died(worker, None)  # asks its machine for its position
                 with suppress(RayError):
                     ray.kill(worker.actor)
-            case StopWorker() | KillWorker():  # an actor that waits for its place has nothing to tear down
+            case StopWorker() | KillWorker():  # an actor that was not started has nothing to tear down
                 self._discard(worker)
-                self._ears.tell(WorkerGone(worker.id))
+                self._answers.tell(WorkerGone(worker.id))
 
     def wait(self, until: float) -> Sequence[Event]:
-        """Return what has happened, as soon as something has."""
+        """Wait for events and return them; return none if ``until`` comes first."""
         events = self._calls.send()
         next_look = min(until, self._next_look_at_nodes, self._memory.next_look)
-        events += self._ears.take(0.0 if events else next_look - self.now())
+        events += self._answers.take(0.0 if events else next_look - self.now())
         if self.now() >= self._next_look_at_nodes:
             events += self._look_at_nodes()
         if self.now() >= self._memory.next_look:
@@ -159,23 +160,23 @@ class RayBackend:
     # -- what the executor uses ----------------------------------------------------------------------------
 
     def put(self, key: str, task: Task[Any]) -> StoredTask:
-        """Store a task that a run begins with."""
+        """Store an initial task."""
         parts = dump_task(task)
-        is_small = size_of(parts) <= _SMALL
-        place = joined(parts) if is_small else InStore(Shelf(ray.put([pack(task)]), None, 1), 0, 0)
+        is_small = size_of(parts) <= _MAX_INLINE_BYTES
+        place = joined(parts) if is_small else InStore(StoreObject(ray.put([pack(task)]), None, 1), 0, 0)
         stored = StoredTask(task.task_id, task._order, task._sources, 0, rows_of(task), place)
         self._records.add(key, stored)
         return stored
 
     def ask_to_stop(self) -> None:
-        """Note that the user wants to stop; may be called from a signal handler."""
-        self._ears.tell(StopAsked())
+        """Request a stop; may be called from a signal handler."""
+        self._answers.tell(StopAsked())
 
     def wake_on(self, descriptor: int) -> None:
-        """Need no waking: whoever interrupts a wait leaves something to hear."""
+        """Do nothing: a request to stop ends the wait by itself."""
 
     def close(self) -> None:
-        """End everything that is still there, and leave nothing behind."""
+        """End all actors, and remove the files of the run on all machines."""
         for worker in list(self._workers.values()):
             self._discard(worker)
         self._records.clear()
@@ -185,34 +186,34 @@ class RayBackend:
 
     def _start(self, action: StartWorker) -> None:
         node = self._nodes.by_name.get(action.placement.node)
-        if node is None:  # it is gone, and the scheduler will hear so
+        if node is None:  # it has left the cluster, which is reported separately
             return
         worker = self._recruiter.start(action, node)
         self._workers[worker.id] = worker
-        self._ears.listen(worker.actor.introduce.remote(), partial(self._introduced, worker))
+        self._answers.listen(worker.actor.introduce.remote(), partial(self._introduced, worker))
         set_up = worker.actor.set_up.remote(self._chains[action.pool])
-        self._ears.listen(set_up, partial(self._is_set_up, worker))
+        self._answers.listen(set_up, partial(self._is_set_up, worker))
 
     def _expects_workers(self) -> bool:
-        """Tell whether a worker will be there soon."""
-        since = self.now() - _START_PATIENCE_S
+        """Tell whether a worker will be ready soon."""
+        since = self.now() - _START_TIMEOUT_S
         return any(not worker.is_up and worker.began > since for worker in self._workers.values())
 
     def _introduced(
         self, worker: RayWorkerHandle, answer: Introduction | None, _error: BaseException | None
     ) -> list[Event]:
         if answer is None:
-            return []  # its setup fails the same way, and that is reported
+            return []  # its setup fails with the same error, and reports it
         worker.pid = answer.pid
         return [WorkerPlaced(worker.id)]
 
     def _ask(self, worker: RayWorkerHandle, batch: int) -> None:
-        """Have a worker's machine say what it works on: the worker itself would answer only after its batch."""
-        if any(order.batch == batch for order in worker.outbox):  # held back here, until there is room for its outputs
-            self._ears.tell(WorkerAnswered(worker.id, batch))
+        """Ask the machine of a worker for its batch: the worker itself would answer only after the batch."""
+        if any(order.batch == batch for order in worker.outbox):  # not sent yet: no space for its outputs
+            self._answers.tell(WorkerAnswered(worker.id, batch))
         elif worker.calls and worker.pid is not None:
-            answer = worker.node.keeper.batch_of.remote(worker.id, worker.pid)
-            self._ears.listen(answer, partial(self._answered, worker))
+            answer = worker.node.agent.batch_of.remote(worker.id, worker.pid)
+            self._answers.listen(answer, partial(self._answered, worker))
 
     def _answered(self, worker: RayWorkerHandle, batch: int | None, error: BaseException | None) -> list[Event]:
         return [WorkerAnswered(worker.id, batch)] if error is None else []
@@ -235,14 +236,14 @@ class RayBackend:
         return [WorkerGone(worker.id)]
 
     def _discard(self, worker: RayWorkerHandle) -> None:
-        """End an actor, and forget it."""
+        """Kill an actor, and forget it."""
         self._workers.pop(worker.id, None)
         self._calls.forget(worker)
         with suppress(RayError):
             ray.kill(worker.actor)
 
     def _call_failed(self, worker: RayWorkerHandle, error: BaseException | None) -> list[Event]:
-        """Say that a worker is lost; of one that died, after its machine was asked what is left of it."""
+        """Report that a worker is lost; if it died, after asking its machine for details."""
         cause = error.cause if isinstance(error, RayTaskError) else error
         if isinstance(cause, RayActorError | OutOfMemoryError):
             return self._died(worker, error)
@@ -252,11 +253,11 @@ class RayBackend:
     def _died(self, worker: RayWorkerHandle, error: BaseException | None) -> list[Event]:
         if not worker.is_dead:
             self._calls.forget(worker)
-            answer = worker.node.keeper.last_words.remote(worker.id, worker.pid)
-            self._ears.listen(answer, partial(self._last_words, worker, error), within_s=_LAST_WORDS_S)
+            answer = worker.node.agent.exit_record.remote(worker.id, worker.pid)
+            self._answers.listen(answer, partial(self._exit_recorded, worker, error), within_s=_EXIT_RECORD_TIMEOUT_S)
         return []
 
-    def _last_words(
+    def _exit_recorded(
         self,
         worker: RayWorkerHandle,
         death: BaseException | None,
@@ -267,7 +268,7 @@ class RayBackend:
             return []
         if isinstance(trouble, TimeoutError):
             words = ExitRecord(None, 0, None, "")
-        if words is None:  # nobody answers for that machine any more: it is gone, with everything on it
+        if words is None:  # the machine does not answer any more: it is lost, with everything on it
             return self._lose_node(worker.node.id)
         del self._workers[worker.id]
         if worker.ending:
@@ -278,21 +279,21 @@ class RayBackend:
     # -- machines ------------------------------------------------------------------------------------------
 
     def _look_at_nodes(self) -> list[Event]:
-        """See which machines have come or gone, and what others have given back."""
-        self._next_look_at_nodes = self.now() + max(_LOOK_AT_NODES_EVERY_S, len(self._nodes.by_name) / 100)
+        """Check which machines have joined or left, and which resources other jobs have released."""
+        self._next_look_at_nodes = self.now() + max(_NODE_CHECK_INTERVAL_S, len(self._nodes.by_name) / 100)
         events: list[Event] = []
         for node_id in self._nodes.changes(
-            lambda node_id, answer: self._ears.listen(answer, partial(self._joined, node_id))
+            lambda node_id, answer: self._answers.listen(answer, partial(self._joined, node_id))
         ):
             events += self._lose_node(node_id)
-        return events + [NodeAdded(part) for part in self._shares.growth(self._workers.values())]
+        return events + [NodeAdded(part) for part in self._capacity.growth(self._workers.values())]
 
     def _joined(self, node_id: str, answer: NodeFacts | None, _error: BaseException | None) -> list[Event]:
         found = self._nodes.admit(node_id, answer) if answer is not None else None
         return [NodeAdded(found.node)] if found is not None else []
 
     def _lose_node(self, node_id: str) -> list[Event]:
-        """Note that a machine is gone: its workers, and what lay there and nobody has taken yet."""
+        """Handle a lost machine: discard its workers, and report the stored tasks that no worker has received."""
         names = self._nodes.forget(node_id)
         if not names:
             return []

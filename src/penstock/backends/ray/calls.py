@@ -1,7 +1,8 @@
-"""Calls to workers: one carries several orders, its answer several reports; what lies in a store travels as reference.
+"""Call worker actors: one call carries several orders, and its answer several reports.
 
-The scheduler has workers go through their batches one after the other, so what they say has to be taken in that way:
-answers in the order of the calls, however they arrive, and an order that never reached its worker when it is its turn.
+Tasks in the object store are passed by reference. The scheduler assumes that workers process their batches in order, so
+answers are processed in the order of the calls, regardless of the order in which they arrive, and an order that did not
+reach its worker is reported when its turn comes.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ray.exceptions import GetTimeoutError, ObjectLostError, RayTaskError
 
 from penstock.backends.ray.answers import AnswerQueue
 from penstock.backends.ray.messages import Order, Reports, Where
-from penstock.backends.ray.payload import FETCH_S, HELD_BY_CALLER, InStore, Shelf
+from penstock.backends.ray.payload import FETCH_S, HELD_BY_CALLER, InStore, StoreObject
 from penstock.backends.ray.records import Records
 from penstock.backends.ray.remote_worker import Call, RayWorkerHandle
 from penstock.backends.ray.store_space import StoreSpace
@@ -27,24 +28,24 @@ from penstock.runtime.transport import StoredTask
 from penstock.schedule.actions import RunBatch
 from penstock.schedule.events import Event, InputsLost
 
-# Calls on their way to one worker: one it works on, one that waits there so that it need not.
-_AT_ONCE = 2
-# Who still has so many orders gets as many with the next call: a call costs the driver more than an order in it.
-_PLENTY = 4
+# Calls to one worker at the same time: one in progress, and one queued so that the worker never waits.
+_MAX_CALLS_PER_WORKER = 2
+# A worker with at least this many orders is called again only with as many more: a call costs more than an order.
+_MIN_ORDERS_PER_CALL = 4
 
 
 class Calls:
-    """All calls of a run: those on their way, and workers that have something to be told.
+    """All calls of a run: those in flight, and the workers with orders or credit to send.
 
-    ``is_last`` says of a pool whether what it gives are results; ``is_expected`` whether a worker will be there soon;
-    ``on_failure`` finds out what a call failed of if it was nothing that the worker was to be given.
+    ``is_last`` tells whether the outputs of a pool are results; ``is_expected`` tells whether a worker will be ready
+    soon; ``on_failure`` handles a failed call whose inputs were not lost.
     """
 
     def __init__(
         self,
-        ears: AnswerQueue,
+        answers: AnswerQueue,
         records: Records,
-        room: StoreSpace,
+        space: StoreSpace,
         reception: Reception,
         failure_folder: Path,
         *,
@@ -52,54 +53,55 @@ class Calls:
         is_expected: Callable[[], bool],
         on_failure: Callable[[RayWorkerHandle, BaseException | None], list[Event]],
     ) -> None:
-        self._ears = ears
+        self._answers = answers
         self._records = records
-        self._room = room
+        self._space = space
         self._reception = reception
         self._failure_folder = failure_folder
         self._is_last = is_last
         self._is_expected = is_expected
         self._on_failure = on_failure
         self._to_call: dict[str, RayWorkerHandle] = {}
-        self._on_their_way = 0
+        self._in_flight = 0
 
     def order(self, worker: RayWorkerHandle, action: RunBatch) -> None:
-        """Have a worker told to run a batch."""
+        """Queue a batch for a worker."""
         worker.orders[action.batch] = action
         worker.outbox.append(action)
         self._to_call[worker.id] = worker
 
     def grant(self, worker: RayWorkerHandle, batch: int, size: int, *, spill: bool) -> None:
-        """Have a worker told that it may store what it asked for."""
+        """Queue a grant of credit for a worker."""
         worker.grant = (batch, size, spill)
         self._to_call[worker.id] = worker
 
     def forget(self, worker: RayWorkerHandle) -> None:
-        """Tell a worker nothing more, and take back the room kept for it."""
-        if not worker.is_dead:  # calls that no answer will be taken of are not waited for
-            self._on_their_way -= sum(call.outcome is None for call in worker.calls)
+        """Send nothing more to a worker, and release the space reserved for it."""
+        if not worker.is_dead:  # answers to its calls are not awaited any more
+            self._in_flight -= sum(call.outcome is None for call in worker.calls)
         worker.is_dead = True
         self._to_call.pop(worker.id, None)
-        self._room.release(worker)
+        self._space.release(worker)
 
     def send(self) -> list[Event]:
-        """Call every worker that has something to be told and is not called often enough already."""
+        """Call every worker with queued orders or credit, unless it has enough calls in flight."""
         events: list[Event] = []
         for worker in list(self._to_call.values()):
             events += self._call(worker)
         for worker in list(self._to_call.values()):
-            if events or self._on_their_way or self._is_expected():
+            if events or self._in_flight or self._is_expected():
                 break
-            events += self._call(worker, beyond=True)  # nobody works or is about to: nothing would be freed
+            events += self._call(worker, beyond=True)  # no worker is or will be busy: no space would be freed
         return events
 
     # ------------------------------------------------------------------------------------------------------
 
     def _call(self, worker: RayWorkerHandle, *, beyond: bool = False) -> list[Event]:
-        """Call a worker; ``beyond`` the room there is, one order or one grant."""
-        has_plenty = worker.calls and len(worker.orders) - len(worker.outbox) >= _PLENTY > len(worker.outbox)
-        if worker.is_dead or len(worker.calls) >= _AT_ONCE or (has_plenty and worker.grant is None):
-            self._to_call.pop(worker.id, None)  # its next answer brings it back
+        """Call a worker; with ``beyond``, send one order or one grant even if the store has no space for it."""
+        sent, unsent = len(worker.orders) - len(worker.outbox), len(worker.outbox)
+        has_enough = worker.calls and sent >= _MIN_ORDERS_PER_CALL > unsent
+        if worker.is_dead or len(worker.calls) >= _MAX_CALLS_PER_WORKER or (has_enough and worker.grant is None):
+            self._to_call.pop(worker.id, None)  # its next answer adds it again
             return []
         grant = self._take_grant(worker, beyond=beyond)
         sendable = self._take_sendable(worker, beyond=beyond and grant is None)
@@ -107,49 +109,49 @@ class Calls:
             self._to_call.pop(worker.id, None)
         if sendable or grant is not None or (worker.goes_on and not worker.calls):
             arguments: dict[int, tuple[int, Any]] = {}
-            orders = tuple(self._in_words(worker, action, arguments) for action in sendable)
+            orders = tuple(self._make_order(worker, action, arguments) for action in sendable)
             references = [reference for _, reference in arguments.values()]
-            reports, shelf = worker.work.remote(orders, grant[1:] if grant is not None else None, *references)
+            reports, payload = worker.work.remote(orders, grant[1:] if grant is not None else None, *references)
             worker.goes_on = False
-            call = Call(tuple(sendable), grant, shelf)
+            call = Call(tuple(sendable), grant, payload)
             worker.calls.append(call)
-            self._on_their_way += 1
-            self._ears.listen(reports, partial(self._heard, worker, call))
+            self._in_flight += 1
+            self._answers.listen(reports, partial(self._heard, worker, call))
         return self._turn_back(worker)
 
     def _take_grant(self, worker: RayWorkerHandle, *, beyond: bool) -> tuple[int, int, bool] | None:
         grant = worker.grant
-        if grant is None or not (beyond or self._room.has(worker, grant[1])):
+        if grant is None or not (beyond or self._space.has(worker, grant[1])):
             return None
         worker.grant = None
-        self._room.reserve(worker, *grant[:2])
+        self._space.reserve(worker, *grant[:2])
         return grant
 
     def _take_sendable(self, worker: RayWorkerHandle, *, beyond: bool) -> list[RunBatch]:
-        """Take what can be sent now: the inputs are there, and there is room for what becomes of them."""
+        """Take the orders that can be sent now: their inputs exist, and the store has space for their outputs."""
         sendable: list[RunBatch] = []
         while worker.outbox:
             action = worker.outbox[0]
             if self._records.lacks(action.items):
                 worker.turned_back.add(action.batch)
             elif sendable and (action.alone or sendable[-1].alone):
-                break  # a call answers for all its orders: if the last ends the worker, the first would be suspect
-            elif beyond or self._room.has(worker, action.credit):
+                break  # if the worker dies in one order of a call, all orders of that call are suspect
+            elif beyond or self._space.has(worker, action.credit):
                 beyond = False
                 sendable.append(action)
-                self._room.reserve(worker, action.batch, action.credit)
+                self._space.reserve(worker, action.batch, action.credit)
             else:
                 break
             worker.outbox.pop(0)
         return sendable
 
-    def _in_words(self, worker: RayWorkerHandle, action: RunBatch, arguments: dict[int, tuple[int, Any]]) -> Order:
-        """Put an order into words; what lies in a store becomes an argument of the call, once."""
+    def _make_order(self, worker: RayWorkerHandle, action: RunBatch, arguments: dict[int, tuple[int, Any]]) -> Order:
+        """Make the message of an order; each object in the store becomes one argument of the call."""
 
         def where(place: Any) -> Where:  # noqa: ANN401
             if isinstance(place, bytes):
                 return place
-            number, _ = arguments.setdefault(id(place.shelf), (len(arguments), place.shelf.reference))
+            number, _ = arguments.setdefault(id(place.store_object), (len(arguments), place.store_object.reference))
             return number, place.index
 
         places = tuple(where(self._records.stored(key).place) for key in action.items)
@@ -161,10 +163,10 @@ class Calls:
     def _heard(
         self, worker: RayWorkerHandle, call: Call, answer: Reports | None, error: BaseException | None
     ) -> list[Event]:
-        """Take in an answer, and those that came too early, as far as none before them is missing."""
+        """Process an answer, and later answers that arrived before it, in the order of the calls."""
         if worker.is_dead:
             return []
-        self._on_their_way -= 1
+        self._in_flight -= 1
         call.outcome = (answer, error)
         events: list[Event] = []
         while worker.calls and (outcome := worker.calls[0].outcome) is not None and not worker.is_dead:
@@ -181,11 +183,11 @@ class Calls:
         worker.goes_on = answer.goes_on
         if worker.outbox or worker.goes_on or worker.grant is not None:
             self._to_call[worker.id] = worker
-        shelf = Shelf(call.shelf, worker.node.id if answer.size >= HELD_BY_CALLER else None, 0)
-        reports = [_placed(report, shelf) for report in answer.reports]
-        if shelf.tasks and self._is_last(worker.pool):  # results are fetched at once, and nobody could make them again
+        store_object = StoreObject(call.payload, worker.node.id if answer.size >= HELD_BY_CALLER else None, 0)
+        reports = [_placed(report, store_object) for report in answer.reports]
+        if store_object.tasks and self._is_last(worker.pool):  # results are fetched at once: they cannot be made again
             try:
-                ray.get(shelf.reference, timeout=FETCH_S)
+                ray.get(store_object.reference, timeout=FETCH_S)
             except (ObjectLostError, GetTimeoutError) as lost:
                 return self._on_failure(worker, lost)
         events: list[Event] = []
@@ -193,24 +195,24 @@ class Calls:
             events += self._turn_back(worker)
             events += self._reception.take(worker, report)
             if isinstance(report, Done | Failed):
-                self._room.release(worker, (report.batch,))
+                self._space.release(worker, (report.batch,))
         return events + self._turn_back(worker)
 
     def _failed(self, worker: RayWorkerHandle, call: Call, error: BaseException | None) -> list[Event]:
-        """Find out what a call failed of: something that the worker was to be given and that is gone, or else."""
+        """Handle a failed call: mark its inputs as lost if that is the cause, else call ``on_failure``."""
         cause = error.cause if isinstance(error, RayTaskError) else error
         if not isinstance(cause, ObjectLostError):
             return self._on_failure(worker, error)
         self._records.lose_object(getattr(cause, "object_ref_hex", ""), [key for a in call.orders for key in a.items])
-        self._room.release(worker, [action.batch for action in call.orders])
+        self._space.release(worker, [action.batch for action in call.orders])
         worker.turned_back |= {action.batch for action in call.orders}
         worker.grant = call.grant or worker.grant
-        worker.goes_on = True  # as far as anybody knows: it was not asked
+        worker.goes_on = True  # unknown, because the call did not reach it
         self._to_call[worker.id] = worker
         return self._turn_back(worker)
 
     def _turn_back(self, worker: RayWorkerHandle) -> list[Event]:
-        """Report orders that did not reach the worker, once everything that it was given before them has ended."""
+        """Report orders that did not reach the worker, after all earlier orders have ended."""
         events: list[Event] = []
         while worker.turned_back and (batch := next(iter(worker.orders), None)) in worker.turned_back:
             worker.turned_back.discard(batch)
@@ -219,15 +221,15 @@ class Calls:
         return events
 
 
-def _placed(report: Report, shelf: Shelf) -> Report:
-    """Say where tasks lie now that the call has returned."""
+def _placed(report: Report, store_object: StoreObject) -> Report:
+    """Replace the numbers of tasks in the answer by their location in the object store."""
     if not isinstance(report, Gives | Done):
         return report
-    return report._replace(outputs=tuple(_on_shelf(output, shelf) for output in report.outputs))
+    return report._replace(outputs=tuple(_in_object(output, store_object) for output in report.outputs))
 
 
-def _on_shelf(output: StoredTask, shelf: Shelf) -> StoredTask:
+def _in_object(output: StoredTask, store_object: StoreObject) -> StoredTask:
     if not isinstance(output.place, int):
         return output
-    shelf.tasks += 1
-    return output._replace(place=InStore(shelf, output.place, output.size))
+    store_object.tasks += 1
+    return output._replace(place=InStore(store_object, output.place, output.size))

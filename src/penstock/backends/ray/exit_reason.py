@@ -1,4 +1,4 @@
-"""How a worker ended, from what Ray says of it and what its machine still knows."""
+"""Explain how a worker ended, from Ray's error and the exit record of its machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.backends.ray.remote_worker import RayWorkerHandle
 
 
 def exit_reason(worker: RayWorkerHandle, death: BaseException | None, words: ExitRecord) -> tuple[str, bool]:
-    """Return why a worker died, and whether somebody else may have ended it."""
+    """Return why a worker died, and whether another process may have ended it."""
     log = "".join(f"\n    | {line}" for line in words.log.splitlines())
     said = f"\n    its log ends with:{log}" if log else ""
     if worker.kill_reason:
@@ -23,4 +23,4 @@ def exit_reason(worker: RayWorkerHandle, death: BaseException | None, words: Exi
         return f"{detail.strip().splitlines()[-1]}{said}", False
     if "memory" in detail and "OutOfMemory" in type(death).__name__ + detail:
         return f"the worker was ended by Ray because its machine ran out of memory{said}", True
-    return f"the worker process ended without a word (killed, out of memory, or os._exit){said}", True
+    return f"the worker process ended without a message (killed, out of memory, or os._exit){said}", True

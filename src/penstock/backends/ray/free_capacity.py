@@ -1,7 +1,7 @@
-"""What other jobs leave of a cluster: a run plans with that, waits if it is nothing, and grows when they end.
+"""Find the resources that other jobs leave free: a run plans with them, waits for them, and grows when jobs end.
 
-Ray knows how much of each machine is taken, not by whom, and knows it a moment late. What a run has itself is added
-back, and only what has stayed free while none of its own workers came or went is taken for free.
+Ray reports how much of each machine is in use, not by which job, and with a delay. The resources of the run's own
+workers are added back. Resources count as free only if they stayed free while no worker of the run started or ended.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ from penstock.backends.ray.remote_worker import RayWorkerHandle
 from penstock.core.cluster import Cluster, Node
 from penstock.plan.plan import Plan
 
-_POLL_S = 0.1
-# So long what an earlier run had may take to be free again.
-_PATIENCE_S = 1.5
+_POLL_INTERVAL_S = 0.1
+# The time until Ray reports the resources of an earlier run as free.
+_RELEASE_DELAY_S = 1.5
 
 
 class ClusterCapacity:
-    """How much of each machine a run has been given to plan with."""
+    """The resources of each machine that a run plans with."""
 
     def __init__(self, nodes: RayNodes) -> None:
         self._nodes = nodes
-        # The machines that were there at the beginning; one that joins later is the run's as it comes.
+        # The machines at the start of the run; the whole of a machine that joins later is available to it.
         self._whole: dict[str, RayNode] = {}
         self._given: dict[str, RayResources] = {}
-        # What was free when last looked, and which of our workers there were.
+        # At the last check: the run's own workers on each machine, and its free resources.
         self._seen: dict[str, tuple[frozenset[str], RayResources]] = {}
         self._parts = 0
 
     def begin(self, plan: Plan, say: Callable[[str], None]) -> Cluster:
-        """Return what is free; wait, and say so, while some stage would find no room for a single worker."""
+        """Return the free resources; wait, with a message, while a pool could not start a single worker."""
         self._whole = {found.id: found for found in self._nodes.by_name.values()}
         everything = Cluster(tuple(found.node for found in self._whole.values()))
-        patience_ends = time.monotonic() + _PATIENCE_S
+        settled_at = time.monotonic() + _RELEASE_DELAY_S
         said = False
         while True:
             free = self._free()
             cluster = Cluster(tuple(free[node_id].cut(found.node) for node_id, found in self._whole.items()))
             without = next((pool for pool in plan.pools if cluster.why_not(pool.resources) is not None), None)
-            is_sure = cluster == everything or time.monotonic() > patience_ends
+            is_sure = cluster == everything or time.monotonic() > settled_at
             if is_sure and without is None:
                 self._given = free
                 return cluster
@@ -55,10 +55,10 @@ class ClusterCapacity:
                     f"Waiting for other jobs on this Ray cluster, which leave {cluster}: "
                     f"a worker of '{without.name}' needs {without.resources}."
                 )
-            time.sleep(_POLL_S)
+            time.sleep(_POLL_INTERVAL_S)
 
     def growth(self, workers: Iterable[RayWorkerHandle]) -> list[Node]:
-        """Return what other jobs have given back since, as further machines: parts of those that are known."""
+        """Return resources that other jobs have released, as additional nodes that are parts of known machines."""
         known = {found.id for found in self._nodes.by_name.values()}
         short = [
             found for node_id, found in self._whole.items()

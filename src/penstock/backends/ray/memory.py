@@ -1,4 +1,4 @@
-"""The memory of workers elsewhere: looked at by their machines, which end those that use more than they declared."""
+"""Check the memory of workers through the agents of their machines, which kill those above their limit."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ from penstock.plan.plan import Plan
 from penstock.runtime.machine import GB
 from penstock.schedule.events import Event
 
-_EVERY_S = 0.5
-# Only to know how much is used: not worth asking often.
-_IF_NOBODY_DECLARED_S = 2.5
+_INTERVAL_S = 0.5
+# Without any declared limit the check only measures, so it is rare.
+_INTERVAL_WITHOUT_LIMITS_S = 2.5
 
 
 class MemoryWatch:
-    """Asks the machines how much memory the workers there use."""
+    """Ask the machines for the memory that their workers use."""
 
-    def __init__(self, plan: Plan, ears: AnswerQueue) -> None:
+    def __init__(self, plan: Plan, answers: AnswerQueue) -> None:
         self.next_look = 0.0
-        # The most that all together were seen to use.
+        # The peak memory of all workers together, in bytes.
         self.peak = 0
-        self._ears = ears
+        self._answers = answers
         self._limits = [int((pool.resources.memory_gb or 0) * GB) for pool in plan.pools]
         self._used: dict[str, int] = {}
 
     def look(self, now: float, workers: Iterable[RayWorkerHandle]) -> None:
-        """Have the machines look at their workers, and end those that exceed what their stages declared."""
-        self.next_look = now + (_EVERY_S if any(self._limits) else _IF_NOBODY_DECLARED_S)
-        here: dict[str, list[RayWorkerHandle]] = {}
+        """Let the machines check their workers, and kill those above the declared memory of their stages."""
+        self.next_look = now + (_INTERVAL_S if any(self._limits) else _INTERVAL_WITHOUT_LIMITS_S)
+        by_node: dict[str, list[RayWorkerHandle]] = {}
         for worker in workers:
             if worker.pid is not None and not worker.is_dead:
-                here.setdefault(worker.node.id, []).append(worker)
-        for there in here.values():
-            self._ask(there[0].node, there)
+                by_node.setdefault(worker.node.id, []).append(worker)
+        for members in by_node.values():
+            self._ask(members[0].node, members)
 
     def forget(self, node_id: str) -> None:
-        """Leave out a machine that is gone."""
+        """Remove a machine that has left the cluster."""
         self._used.pop(node_id, None)
 
     def _ask(self, node: RayNode, workers: list[RayWorkerHandle]) -> None:
         limits = {worker.pid: self._limits[worker.pool] for worker in workers}
-        answer = node.keeper.end_what_exceeds.remote(limits)
-        self._ears.listen(answer, partial(self._told, node.id, workers))
+        answer = node.agent.kill_above_limit.remote(limits)
+        self._answers.listen(answer, partial(self._told, node.id, workers))
 
     def _told(
         self, node_id: str, workers: list[RayWorkerHandle], answer: dict[int, int] | None, _error: BaseException | None

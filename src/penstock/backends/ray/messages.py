@@ -1,4 +1,4 @@
-"""What the driver and a worker actor say to each other: one call carries several orders, one answer several reports."""
+"""Messages between the driver and a worker actor: one call carries several orders, one answer several reports."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 from penstock.backends.reports import Report
 from penstock.schedule.actions import Selection
 
-# A task inside the message itself; or in an argument of the call: which one, and where in it.
+# A task inside the message; or the number of a call argument, and the index of the task in it.
 Where = bytes | tuple[int, int]
 
 
@@ -20,35 +20,35 @@ class Order(NamedTuple):
     already: frozenset[str]
     selections: tuple[Selection, ...]
     probe: bool
-    # Nobody counts what it gives: results, and what the object store may write to disk.
+    # Whether its outputs need no credit: results, and outputs that the object store may spill.
     free: bool
 
 
 class Introduction(NamedTuple):
-    """From a worker: who it is on its machine."""
+    """From a worker: its process id."""
 
     pid: int
 
 
 class SetUp(NamedTuple):
-    """From a worker: set up, or why not."""
+    """From a worker: setup is complete, or the error."""
 
     trouble: str | None
 
 
 class KeptFailure(NamedTuple):
-    """From a worker: what a stage failed on, for the driver to keep under this name."""
+    """From a worker: a failure that the driver stores under this name."""
 
     name: str
     body: bytes
 
 
 class Reports(NamedTuple):
-    """From a worker: what became of its orders; tasks it stored are beside it, in the second result of the call."""
+    """From a worker: the reports on its orders; the stored tasks are in the second result of the call."""
 
     reports: tuple[Report, ...]
-    # Bytes of what lies beside.
+    # The bytes of the stored tasks.
     size: int
-    # Whether it has more to do as soon as it is called again.
+    # Whether it has unfinished work and needs to be called again.
     goes_on: bool
     failures: tuple[KeptFailure, ...] = ()

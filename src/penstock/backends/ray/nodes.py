@@ -1,4 +1,4 @@
-"""The machines of a Ray cluster: what each has, and which have come or gone since last asked."""
+"""List the machines of a Ray cluster with their resources, and detect machines that join or leave."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from penstock.errors import ClusterError
 from penstock.runtime.machine import GB
 
 _HEAD = "node:__internal_head__"
-# A machine without NVIDIA's driver may still say how large its GPUs are: ray start --labels=penstock/gpu-memory-gb=24
+# A machine without NVIDIA's driver may declare its GPU memory: ray start --labels=penstock/gpu-memory-gb=24
 _GPU_MEMORY_LABEL = "penstock/gpu-memory-gb"
-_CLAIMED_GPU_GB = 80.0
-# How long a machine may take to answer when a run begins; it joins later if it takes longer.
-_PATIENCE_S = 60.0
+_DEFAULT_GPU_GB = 80.0
+# How long to wait for a machine to answer when a run starts; a slower machine joins later.
+_ANSWER_TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True)
 class RayNode:
-    """One machine: as the scheduler sees it, and what it takes to reach it."""
+    """One machine: its resources for the scheduler, and how to reach it."""
 
     node: Node
     id: str
-    keeper: Any
+    agent: Any
     folder: str
-    # How many bytes its object store holds.
+    # The capacity of its object store in bytes.
     store_bytes: int
 
     @property
     def affinity(self) -> NodeAffinitySchedulingStrategy:
-        """What keeps an actor on this machine."""
+        """The scheduling strategy that places an actor on this machine."""
         return NodeAffinitySchedulingStrategy(self.id, soft=False)
 
 
@@ -57,17 +57,17 @@ class RayNodes:
         self._cpu_share = cpu_share
         self._ignore_head = ignore_head
         self._gpu_memory_gb = gpu_memory_gb
-        # Machines whose keeper has been asked, by id: the row of Ray's table, the keeper, the answer to come.
+        # Machines whose agent has been asked, by id: the row of Ray's table, the agent, the pending answer.
         self._asked: dict[str, tuple[dict[str, Any], Any, Any]] = {}
 
     def look(self) -> Cluster:
-        """Ask all machines there are what Ray does not say, and return those that answer as a cluster."""
+        """Ask all machines for facts that Ray does not report, and return those that answer as a cluster."""
         for row in self._alive():
             self._ask(row)
-            if not self._has_unknown_gpus(row):  # a process takes a second to start, and has nothing to add
+            if not self._has_unknown_gpus(row):  # no need to wait for the agent to start
                 self.admit(row["NodeID"], NodeFacts(()))
         answers = [answer for _, _, answer in self._asked.values()]
-        ready = ray.wait(answers, num_returns=len(answers), timeout=_PATIENCE_S)[0] if answers else []
+        ready = ray.wait(answers, num_returns=len(answers), timeout=_ANSWER_TIMEOUT_S)[0] if answers else []
         for node_id, (_, _, answer) in list(self._asked.items()):
             if answer in ready:
                 self.admit(node_id, ray.get(answer))
@@ -78,7 +78,7 @@ class RayNodes:
         return Cluster(tuple(found.node for found in self.by_name.values()))
 
     def changes(self, when_known: Callable[[str, Any], None]) -> list[str]:
-        """Return the machines that are gone; ask those that have come, and have the answers passed on."""
+        """Return the machines that have left; ask new machines for their facts, and pass on the answers."""
         alive = {row["NodeID"]: row for row in self._alive()}
         known = {found.id for found in self.by_name.values()} | set(self._asked)
         for node_id, row in alive.items():
@@ -87,29 +87,29 @@ class RayNodes:
         return [node_id for node_id in {found.id for found in self.by_name.values()} if node_id not in alive]
 
     def admit(self, node_id: str, facts: NodeFacts) -> RayNode | None:
-        """Take in a machine that has said what it has."""
+        """Add a machine that has reported its facts."""
         asked = self._asked.pop(node_id, None)
         if asked is None:
             return None
-        row, keeper, _ = asked
-        found = self._describe(row, keeper, facts)
+        row, agent, _ = asked
+        found = self._describe(row, agent, facts)
         self.by_name[found.node.name] = found
         return found
 
     def forget(self, node_id: str) -> list[str]:
-        """Leave out a machine that is gone; return what the scheduler called it."""
+        """Remove a machine that has left; return its names in the scheduler."""
         names = [name for name, found in self.by_name.items() if found.id == node_id]
         for name in names:
             del self.by_name[name]
         return names
 
     def close(self) -> None:
-        """Have everything removed that the run has left on the machines."""
-        keepers = list({found.id: found.keeper for found in self.by_name.values()}.values())
-        answers = [keeper.clean_up.remote() for keeper in keepers]
+        """Remove the files of the run on all machines, and end the agents."""
+        agents = list({found.id: found.agent for found in self.by_name.values()}.values())
+        answers = [agent.clean_up.remote() for agent in agents]
         ray.wait(answers, num_returns=len(answers), timeout=5.0) if answers else None
-        for keeper in keepers:
-            ray.kill(keeper)
+        for agent in agents:
+            ray.kill(agent)
         self.by_name.clear()
 
     def _alive(self) -> Iterable[dict[str, Any]]:
@@ -118,7 +118,7 @@ class RayNodes:
                 yield row
 
     def _ask(self, row: dict[str, Any]) -> Any:  # noqa: ANN401 - a reference of Ray's
-        keeper = (
+        agent = (
             ray.remote(NodeAgent)
             .options(
                 num_cpus=0,
@@ -128,11 +128,11 @@ class RayNodes:
             )
             .remote(self._folder(row), str(_session(row) / "logs"))
         )
-        answer = keeper.facts.remote()
-        self._asked[row["NodeID"]] = (row, keeper, answer)
+        answer = agent.facts.remote()
+        self._asked[row["NodeID"]] = (row, agent, answer)
         return answer
 
-    def _describe(self, row: dict[str, Any], keeper: Any, facts: NodeFacts) -> RayNode:  # noqa: ANN401
+    def _describe(self, row: dict[str, Any], agent: Any, facts: NodeFacts) -> RayNode:  # noqa: ANN401
         has = row["Resources"]
         cpus = has.get("CPU", 0.0)
         node = Node(
@@ -141,14 +141,14 @@ class RayNodes:
             memory_gb=has.get("memory", 0.0) / GB,
             gpus=self._gpus(int(has.get("GPU", 0)), row, facts),
         )
-        return RayNode(node, row["NodeID"], keeper, self._folder(row), int(has.get("object_store_memory", 0)))
+        return RayNode(node, row["NodeID"], agent, self._folder(row), int(has.get("object_store_memory", 0)))
 
     def _gpus(self, count: int, row: dict[str, Any], facts: NodeFacts) -> tuple[Gpu, ...]:
-        """Return the GPUs Ray may use on a machine, each with its real memory where that can be found out."""
+        """Return the GPUs that Ray may use on a machine, with their real memory where it is known."""
         claimed = self._claimed_memory_gb(row)
         if claimed is None and len(facts.gpus) >= count:
             return facts.gpus[:count]
-        return (Gpu(claimed or _CLAIMED_GPU_GB, "claimed GPU"),) * count
+        return (Gpu(claimed or _DEFAULT_GPU_GB, "claimed GPU"),) * count
 
     def _has_unknown_gpus(self, row: dict[str, Any]) -> bool:
         return row["Resources"].get("GPU", 0) > 0 and self._claimed_memory_gb(row) is None
@@ -158,10 +158,10 @@ class RayNodes:
         return self._gpu_memory_gb or (float(label) if label else None)
 
     def _folder(self, row: dict[str, Any]) -> str:
-        # Several nodes of a test cluster are one machine: the folder is the node's own all the same.
+        # One folder per node: several nodes of a test cluster share one machine.
         return str(_session(row) / "penstock" / self._run / row["NodeID"][:16])
 
 
 def _session(row: dict[str, Any]) -> Path:
-    """Return the folder Ray keeps on a machine while it runs there: <session>/sockets/raylet is one of its files."""
+    """Return the session folder of Ray on a machine, which contains sockets/raylet."""
     return Path(row["RayletSocketName"]).parent.parent

@@ -1,4 +1,4 @@
-"""Tasks as they lie in the object store: a pickle each, and its large buffers beside, not copied by the reader."""
+"""Serialize tasks for the object store: a pickle and its large buffers, which readers do not copy."""
 
 from __future__ import annotations
 
@@ -10,45 +10,45 @@ from penstock.core.task import Task
 from penstock.errors import ClusterError
 from penstock.runtime.transport import pickle_task
 
-# Ray keeps smaller results with the caller instead of in the object store of the worker's machine; a little less, for
-# what surrounds them.
+# Ray keeps results below 100 kB with the caller instead of in the object store of the worker's machine. The limit here
+# is lower, because of the overhead around the tasks.
 HELD_BY_CALLER = 90_000
-# A machine that is gone is noticed sooner than that; a task of many gigabytes takes a while.
+# A lost machine is detected sooner than this; a task of many gigabytes takes a while.
 FETCH_S = 600.0
 
-# One task: whether a reader may use its buffers as they lie, the pickle, the buffers.
+# One task: whether a reader may use its buffers without a copy, the pickle, the buffers.
 Packed = tuple[bool, Any, list[Any]]
 Payload = list[Packed]
 
 
 def pack(task: Task[Any], pickled: tuple[bytes, list[memoryview]] | None = None) -> Packed:
-    """Make a task ready to be stored."""
+    """Serialize a task for the object store."""
     header, buffers = pickled or pickle_task(task)
-    # Arrow data cannot be written to. Everything else a stage may change in place, and stored objects are read-only.
+    # Arrow data is immutable. A stage may change other data in place, but stored objects are read-only.
     is_arrow = type(task.data).__module__.split(".")[0] == "pyarrow"
     return is_arrow, pickle.PickleBuffer(header), [pickle.PickleBuffer(buffer) for buffer in buffers]
 
 
 def unpack(packed: Packed) -> Task[Any]:
-    """Return a stored task."""
-    as_it_lies, header, buffers = packed
-    task: Task[Any] = pickle.loads(header, buffers=buffers if as_it_lies else [bytearray(part) for part in buffers])
+    """Return a task from the object store, without copying Arrow data."""
+    is_zero_copy, header, buffers = packed
+    task: Task[Any] = pickle.loads(header, buffers=buffers if is_zero_copy else [bytearray(part) for part in buffers])
     return task
 
 
 def unpack_copy(packed: Packed) -> Task[Any]:
-    """Return a stored task that outlives the object store."""
+    """Return a copy of a task, independent of the object store."""
     _, header, buffers = packed
     task: Task[Any] = pickle.loads(header, buffers=[bytearray(part) for part in buffers])
     return task
 
 
 @dataclass(eq=False)
-class Shelf:
-    """One object in the store, with the tasks in it that are still wanted."""
+class StoreObject:
+    """One object in the store, with the number of its tasks that are still needed."""
 
     reference: Any
-    # The machine it lies on, by Ray's name for it; None: it is the driver's own, and as safe as the driver.
+    # Ray's id of the machine that stores it; None: it is stored with the driver.
     node: str | None
     tasks: int
     is_lost: bool = False
@@ -56,34 +56,35 @@ class Shelf:
 
 @dataclass(eq=False)
 class InStore:
-    """Where one task lies: a shelf, and its number there."""
+    """The location of one task: an object in the store, and the index of the task in it."""
 
-    shelf: Shelf
+    store_object: StoreObject
     index: int
     size: int
     is_removed: bool = False
 
     @property
-    def is_there(self) -> bool:
-        """Whether the task can still be had, as far as anybody knows."""
-        return not self.is_removed and not self.shelf.is_lost
+    def is_available(self) -> bool:
+        """Whether the task is still available, as far as is known."""
+        return not self.is_removed and not self.store_object.is_lost
 
     def load(self) -> Task[Any]:
-        """Fetch the task; it does not depend on the store any more then."""
+        """Fetch a copy of the task, independent of the store."""
         import ray
 
         try:
-            payload: Payload = ray.get(self.shelf.reference, timeout=FETCH_S)
+            payload: Payload = ray.get(self.store_object.reference, timeout=FETCH_S)
         except ray.exceptions.GetTimeoutError as error:
             raise ClusterError(
-                f"a task on node {self.shelf.node} could not be fetched from Ray's object store within {FETCH_S:g} s."
+                f"a task on node {self.store_object.node} could not be fetched from Ray's object store within "
+                f"{FETCH_S:g} s."
             ) from error
         return unpack_copy(payload[self.index])
 
     def remove(self) -> None:
-        """Give it up; the object goes when nobody wants anything of it."""
+        """Mark the task as not needed; the object is released when none of its tasks is needed."""
         if not self.is_removed:
             self.is_removed = True
-            self.shelf.tasks -= 1
-            if self.shelf.tasks == 0:
-                self.shelf.reference = None
+            self.store_object.tasks -= 1
+            if self.store_object.tasks == 0:
+                self.store_object.reference = None

@@ -1,4 +1,4 @@
-"""Ports: whether one is free, whether somebody answers at one."""
+"""Find a free port, and test whether a server answers at a port."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import socket
 from collections.abc import Container
 from itertools import islice
 
-_TRIES = 200
-# Ray gives these to its workers, and refuses to start if anything else is to have one of them.
-_OF_WORKERS = range(10002, 20000)
+_MAX_TRIES = 200
+# Ray assigns these to its workers, and refuses to start if one of them is set for another use.
+_WORKER_PORTS = range(10002, 20000)
 
 
 def free_port(wanted: int, host: str = "", taken: Container[int] = ()) -> int:
-    """Return a port at which nothing listens: the wanted one, or the next free one that is not for Ray's workers.
+    """Return a free port: the wanted one, or the next one that is not reserved for Ray's workers.
 
     >>> free_port(10002, taken=range(20000, 20010)) >= 20010
     True
     """
-    candidates = (port for port in range(wanted, 65536) if port not in _OF_WORKERS)
-    for port in islice(candidates, _TRIES):
+    candidates = (port for port in range(wanted, 65536) if port not in _WORKER_PORTS)
+    for port in islice(candidates, _MAX_TRIES):
         if port not in taken and _can_bind(host, port):
             return port
-    raise OSError(f"none of the {_TRIES} ports from {wanted} on that are not for Ray's workers is free")
+    raise OSError(f"none of the {_MAX_TRIES} ports from {wanted} that are not reserved for Ray's workers is free")
 
 
 def answers(address: str, timeout: float = 5.0) -> bool:
-    """Tell whether somebody accepts connections at host:port."""
+    """Tell whether a server accepts connections at host:port."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout).close()

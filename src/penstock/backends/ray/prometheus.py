@@ -1,4 +1,4 @@
-"""Tells a Prometheus where a Ray's metrics are, for as long as that Ray is there."""
+"""Add the metrics of a Ray cluster to the configuration of Prometheus while the cluster runs."""
 
 from __future__ import annotations
 
@@ -9,40 +9,40 @@ from urllib.error import URLError
 from urllib.request import Request, urlopen
 
 _JOB = "ray"
-_PATIENCE_S = 2.0
+_RELOAD_TIMEOUT_S = 2.0
 
 
 def announce(folder: Path, ray_temp_dir: str) -> None:
-    """Enter the list of ports that Ray keeps into ``prometheus.yml`` of a folder, if there is one."""
-    _change(folder, ray_temp_dir, is_there=True)
+    """Add Ray's file of metrics ports to ``prometheus.yml`` in a folder, if that exists."""
+    _change(folder, ray_temp_dir, listed=True)
 
 
 def withdraw(folder: Path, ray_temp_dir: str) -> None:
-    """Take it out again."""
-    _change(folder, ray_temp_dir, is_there=False)
+    """Remove Ray's file of metrics ports from ``prometheus.yml``."""
+    _change(folder, ray_temp_dir, listed=False)
 
 
-def _change(folder: Path, ray_temp_dir: str, *, is_there: bool) -> None:
+def _change(folder: Path, ray_temp_dir: str, *, listed: bool) -> None:
     import yaml
 
     configuration = folder / "prometheus.yml"
     if not configuration.exists():
         return
     data = yaml.safe_load(configuration.read_text(encoding="utf-8")) or {}
-    listed = _listed(data)
+    files = _listed(data)
     ports = str(Path(ray_temp_dir) / "prom_metrics_service_discovery.json")
-    if (ports in listed) == is_there:
+    if (ports in files) == listed:
         return
-    if is_there:
-        listed.append(ports)
+    if listed:
+        files.append(ports)
     else:
-        listed.remove(ports)
+        files.remove(ports)
     configuration.write_text(yaml.safe_dump(data, sort_keys=False), encoding="utf-8")
     _have_it_read(folder)
 
 
 def _listed(data: dict[str, Any]) -> list[str]:
-    """Return the files with ports that Prometheus looks at for Ray, as they stand in its configuration."""
+    """Return the list of port files for Ray in the configuration of Prometheus; create it if missing."""
     jobs = data.setdefault("scrape_configs", [])
     job = next((job for job in jobs if job.get("job_name") == _JOB), None)
     if job is None:
@@ -52,7 +52,7 @@ def _listed(data: dict[str, Any]) -> list[str]:
 
 
 def _have_it_read(folder: Path) -> None:
-    """Have a Prometheus that runs there read its configuration again; one that is not there will when it starts."""
+    """Ask a running Prometheus to reload its configuration; do nothing if none is running."""
     with suppress(OSError, ValueError, URLError):
         port = int((folder / "prometheus.port").read_text())
-        urlopen(Request(f"http://127.0.0.1:{port}/-/reload", method="POST"), timeout=_PATIENCE_S).close()
+        urlopen(Request(f"http://127.0.0.1:{port}/-/reload", method="POST"), timeout=_RELOAD_TIMEOUT_S).close()

@@ -1,4 +1,4 @@
-"""How much of a machine: CPUs, GPUs and memory, as Ray counts them."""
+"""Amounts of CPUs, GPUs and memory, as Ray counts them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from penstock.runtime.machine import GB
 
 @dataclass(frozen=True)
 class RayResources:
-    """CPUs, GPUs and memory together.
+    """An amount of CPUs, GPUs and memory.
 
     >>> RayResources(4, 1, 16) - RayResources(1, 0.5)
-    Amount(cpus=3, gpus=0.5, memory_gb=16.0)
+    RayResources(cpus=3, gpus=0.5, memory_gb=16.0)
     """
 
     cpus: float = 0.0
@@ -22,27 +22,27 @@ class RayResources:
 
     @classmethod
     def of(cls, node: Node) -> RayResources:
-        """Return all that a machine has."""
+        """Return the resources of a machine."""
         return cls(node.cpus, float(len(node.gpus)), node.memory_gb)
 
     @classmethod
     def told(cls, resources: dict[str, float]) -> RayResources:
-        """Return what a table of Ray's says."""
+        """Return the resources in a table of Ray."""
         return cls(resources.get("CPU", 0.0), resources.get("GPU", 0.0), resources.get("memory", 0.0) / GB)
 
     def __add__(self, other: RayResources) -> RayResources:
-        """Return both together."""
+        """Return the sum."""
         return RayResources(self.cpus + other.cpus, self.gpus + other.gpus, self.memory_gb + other.memory_gb)
 
     def __sub__(self, other: RayResources) -> RayResources:
-        """Return what one is more than the other, which may be less than nothing."""
+        """Return the difference, which may be negative."""
         return RayResources(self.cpus - other.cpus, self.gpus - other.gpus, self.memory_gb - other.memory_gb)
 
     def within(self, other: RayResources) -> RayResources:
-        """Return the lesser of two amounts, of each kind; never less than nothing."""
+        """Return the minimum of two amounts for each resource, at least 0."""
         pairs = ((self.cpus, other.cpus), (self.gpus, other.gpus), (self.memory_gb, other.memory_gb))
         return RayResources(*(max(0.0, min(pair)) for pair in pairs))
 
     def cut(self, node: Node) -> Node:
-        """Return a machine that has only so much; a GPU that somebody has a share of is not used."""
+        """Return a machine with only these resources; a GPU that is partly used by another job is not included."""
         return replace(node, cpus=self.cpus, gpus=node.gpus[: int(self.gpus)], memory_gb=self.memory_gb)

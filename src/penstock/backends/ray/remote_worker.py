@@ -1,4 +1,4 @@
-"""A worker actor as the driver sees it, and how one is started on the machine chosen for it."""
+"""The driver's handle of a worker actor, and how to start one on a chosen machine."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from penstock.runtime.machine import GB
 from penstock.schedule.actions import RunBatch, StartWorker
 
 # Ray counts in ten-thousandths. Rounded down, shares that fill a GPU exactly still fit.
-_GRAIN = 10_000
+_RAY_UNITS = 10_000
 
 
 @dataclass(eq=False)
 class Call:
-    """One call on its way: the orders and the credit it carries, where what it stores will lie, and what came of it."""
+    """One call in flight: its orders and credit, the reference of its stored outputs, and its outcome."""
 
     orders: tuple[RunBatch, ...]
     grant: tuple[int, int, bool] | None
-    shelf: Any
+    payload: Any
     outcome: tuple[Reports | None, BaseException | None] | None = None
 
 
@@ -44,24 +44,24 @@ class RayWorkerHandle:
     id: str
     pool: int
     node: RayNode
-    # What it has of that machine.
+    # The resources that it uses on that machine.
     uses: RayResources
     actor: Any
-    # How it is called: Ray makes a new thing of a method each time it is named.
+    # The bound remote method, kept because Ray makes a new object for each attribute access.
     work: Any
     pid: int | None = None
     began: float = field(default_factory=time.monotonic)
     is_up: bool = False
-    # What it was given and has not ended, in order; and what of that was not sent yet.
+    # Its unfinished orders, in sequence; and those of them that were not sent yet.
     orders: dict[int, RunBatch] = field(default_factory=dict)
     outbox: list[RunBatch] = field(default_factory=list)
-    # Credit for the batch that waits for it, not sent yet: which batch, how many bytes, whether beyond the budget.
+    # Credit that was not sent yet: the batch, the number of bytes, and whether it exceeds the budget.
     grant: tuple[int, int, bool] | None = None
-    # Bytes it may store without asking, by batch.
+    # Bytes that it may store without a request, by batch.
     reserved: Counter[int] = field(default_factory=Counter)
-    # Orders that did not reach it, because something they need is gone.
+    # Orders that did not reach it because an input was lost.
     turned_back: set[int] = field(default_factory=set)
-    # Whether it has more to do as soon as it is called.
+    # Whether it has unfinished work and only needs to be called.
     goes_on: bool = False
     calls: deque[Call] = field(default_factory=deque)
     ending: bool = False
@@ -70,7 +70,7 @@ class RayWorkerHandle:
 
 
 class Recruiter:
-    """Starts workers for the pools of a plan."""
+    """Start workers for the pools of a plan."""
 
     def __init__(self, plan: Plan, *, max_attempts: int, failure_folder: Path, ledger: KeptLedger | None) -> None:
         self._plan = plan
@@ -80,7 +80,7 @@ class Recruiter:
         self._actor_class = ray.remote(WorkerActor)
 
     def start(self, action: StartWorker, node: RayNode) -> RayWorkerHandle:
-        """Begin to start a worker on a machine."""
+        """Start a worker on a machine, without waiting until it is ready."""
         pool = self._plan.pools[action.pool]
         need = pool.resources
         gpus = node.node.gpus
@@ -117,5 +117,5 @@ class Recruiter:
 
 
 def _rounded(amount: float) -> float:
-    """Round to what Ray can count, never up: shares that fill a device must still fit."""
-    return floor(amount * _GRAIN + 1e-6) / _GRAIN
+    """Round down to Ray's unit, so that shares that fill a device still fit."""
+    return floor(amount * _RAY_UNITS + 1e-6) / _RAY_UNITS

@@ -1,7 +1,7 @@
-"""``SlurmRayClient``: one script, started on every node of a Slurm job, becomes a Ray cluster with one driver.
+"""``SlurmRayClient``: turn a script that runs on every node of a Slurm job into a Ray cluster with one driver.
 
-The first node starts the head and writes its address to a file that all nodes see; the others join it, stay until it
-ends, and leave the script. Only on the first node does ``start`` return.
+The first node starts the head node and writes its address to a file that all nodes can read. The other nodes join it,
+wait until it ends, and exit. Only on the first node does ``start`` return.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from penstock.extras import require
 
 @dataclass
 class SlurmRayClient(RayClient):
-    """A Ray cluster over all nodes of a Slurm job; outside of one, or on a single node, a plain ``RayClient``.
+    """Run a Ray cluster on all nodes of a Slurm job; without Slurm, or on a single node, act as ``RayClient``.
 
-    ``worker_connect_timeout_s`` is how long nodes wait for each other. The run begins with those that have come; others
-    join it later.
+    ``worker_connect_timeout_s`` is how long nodes wait for each other. The run starts with the nodes that have joined
+    by then; others join later.
     """
 
     ray_dashboard_host: str = "0.0.0.0"
@@ -34,7 +34,7 @@ class SlurmRayClient(RayClient):
     cleanup_on_start: bool = True
 
     def start(self) -> None:
-        """Start the head on the first node and return; on the others join it, and leave the script when it ends."""
+        """Start the head on the first node and return; on other nodes, join it and exit when it ends."""
         if self._num_nodes() <= 1 or os.environ.get("RAY_ADDRESS"):
             super().start()
             return
@@ -43,21 +43,21 @@ class SlurmRayClient(RayClient):
         if int(os.environ.get("SLURM_NODEID", "0")) > 0:
             self._serve()
         if self.cleanup_on_start:
-            self._meeting_point().unlink(missing_ok=True)
+            self._address_file().unlink(missing_ok=True)
         super().start()
-        written = self._meeting_point().with_suffix(".tmp")
+        written = self._address_file().with_suffix(".tmp")
         written.write_text(self._head_address(), encoding="ascii")
-        written.replace(self._meeting_point())
+        written.replace(self._address_file())
         self._wait_for_workers()
 
     def stop(self) -> None:
-        """End the head; the other nodes notice and leave."""
+        """Stop the head; the other nodes detect that and exit."""
         if self._process is not None and self._num_nodes() > 1:
-            self._meeting_point().unlink(missing_ok=True)
+            self._address_file().unlink(missing_ok=True)
         super().stop()
 
     def _serve(self) -> None:
-        """Be a worker node until the head is gone, then end the script."""
+        """Run as a worker node until the head ends, then exit."""
         self.address = address = self._wait_for_head()
         use_token_if_there_is_one()
         self._launch([*_ray("start"), f"--address={address}", *self._machine_options()])
@@ -65,21 +65,21 @@ class SlurmRayClient(RayClient):
         while self._process.poll() is None and answers(address):
             time.sleep(1.0)
         if self._process.poll() is not None and answers(address):
-            raise ClusterError(f"this node could not join the head at {address}, or fell out.{self._tail()}")
+            raise ClusterError(f"this node could not join the head at {address}, or lost its connection.{self._tail()}")
         RayClient.stop(self)
         sys.exit(0)
 
     def _wait_for_head(self) -> str:
         deadline = time.monotonic() + self.worker_connect_timeout_s
         while time.monotonic() < deadline:
-            if self._meeting_point().exists():
-                address = self._meeting_point().read_text(encoding="ascii")
+            if self._address_file().exists():
+                address = self._address_file().read_text(encoding="ascii")
                 if answers(address):
                     return address
             time.sleep(0.2)
         raise ClusterError(
-            f"no head has announced itself in {self._meeting_point()} within {self.worker_connect_timeout_s} s. "
-            "The file has to lie where all nodes of the job see it: set PENSTOCK_SLURM_DIR to such a folder."
+            f"no head has announced itself in {self._address_file()} within {self.worker_connect_timeout_s} s. "
+            "All nodes of the job must be able to read this file: set PENSTOCK_SLURM_DIR to such a folder."
         )
 
     def _wait_for_workers(self) -> None:
@@ -90,14 +90,16 @@ class SlurmRayClient(RayClient):
         try:
             while (here := sum(node["Alive"] for node in ray.nodes())) < self._num_nodes():
                 if time.monotonic() > deadline:
-                    warnings.warn(f"only {here} of {self._num_nodes()} nodes have joined; going on", stacklevel=3)
+                    warnings.warn(
+                        f"only {here} of {self._num_nodes()} nodes have joined; continuing with these", stacklevel=3
+                    )
                     return
                 time.sleep(0.2)
         finally:
             ray.shutdown()
 
     def _take_from_slurm(self) -> None:
-        """Use of each node what the job was given there, unless told otherwise."""
+        """Use the CPUs and GPUs that Slurm assigned on this node, unless they are set."""
         for name, variable in (("num_cpus", "SLURM_CPUS_ON_NODE"), ("num_gpus", "SLURM_GPUS_ON_NODE")):
             if getattr(self, name) is None and os.environ.get(variable, "").isdigit():
                 setattr(self, name, int(os.environ[variable]))
@@ -110,6 +112,6 @@ class SlurmRayClient(RayClient):
     def _num_nodes(self) -> int:
         return int(os.environ.get("SLURM_JOB_NUM_NODES") or os.environ.get("SLURM_NNODES") or 1)
 
-    def _meeting_point(self) -> Path:
+    def _address_file(self) -> Path:
         folder = os.environ.get("PENSTOCK_SLURM_DIR") or os.environ.get("SLURM_SUBMIT_DIR") or "."
         return Path(folder) / f".penstock-ray-{os.environ.get('SLURM_JOB_ID', 'job')}"

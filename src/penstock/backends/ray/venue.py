@@ -1,4 +1,4 @@
-"""A Ray cluster as the place of a run: found, joined, and left as it was."""
+"""Run on a Ray cluster: find it, connect to it, and disconnect at the end."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _IGNORE_HEAD = "CURATOR_IGNORE_RAY_HEAD_NODE"
 
 
 def is_at_hand() -> bool:
-    """Tell whether there is a Ray cluster that a run would use without being asked: named, or joined already."""
+    """Tell whether a run uses Ray by default: ``RAY_ADDRESS`` is set, or this process is connected already."""
     if os.environ.get(_ADDRESS):
         return True
-    ray: Any = sys.modules.get("ray")  # not imported for that: who has joined a cluster has imported it
+    ray: Any = sys.modules.get("ray")  # a process that is connected has imported it
     return ray is not None and hasattr(ray, "is_initialized") and bool(ray.is_initialized())
 
 
 class RayVenue:
-    """Actors on the machines of a Ray cluster; without one at hand, of a Ray on this machine that ends with the run."""
+    """Actors on the machines of a Ray cluster; without a cluster, of a local Ray that ends with the run."""
 
     round_trip_s = 0.05
     has_others = True
@@ -61,14 +61,14 @@ class RayVenue:
                 owned_name(), cpu_share=cpu_share, ignore_head=ignore_head, gpu_memory_gb=gpu_memory_gb
             )
             self.cluster = self.nodes.look()
-            self._shares = ClusterCapacity(self.nodes)
+            self._capacity = ClusterCapacity(self.nodes)
         except BaseException:
             self.close()
             raise
 
     def _join(self, runtime_env: dict[str, Any] | None, cpus: float | None, gpus: int | None) -> None:
         address = os.environ.get(_ADDRESS)
-        if not address:  # of a cluster that is there nothing can be claimed; a Ray of our own is made to have it
+        if not address:  # ``cpus`` and ``gpus`` apply only to a local Ray, not to an existing cluster
             self._ray.init(
                 address="local",
                 num_cpus=cpus,
@@ -80,51 +80,51 @@ class RayVenue:
             )
             return
         if address[-1].isdigit() and "://" not in address and not answers(address):
-            raise ClusterError(self._nobody(address, "connection refused."))  # Ray would try for minutes
+            raise ClusterError(self._no_answer(address, "connection refused."))  # Ray would try for minutes
         try:
             connect(address, JOIN_WITH_ENVIRONMENT_S if runtime_env else JOIN_TIMEOUT_S, runtime_env=runtime_env)
         except (ConnectionError, ClusterError) as error:
-            raise ClusterError(self._nobody(address, str(error))) from error
+            raise ClusterError(self._no_answer(address, str(error))) from error
 
-    def _nobody(self, address: str, why: str) -> str:
+    def _no_answer(self, address: str, why: str) -> str:
         return (
             f"no Ray cluster answers at {_ADDRESS}={address!r}: {why} "
             f"Start one (ray start --head), unset {_ADDRESS}, or run with StreamingExecutor(backend='local')."
         )
 
     def free(self, plan: Plan, say: Callable[[str], None]) -> Cluster:
-        """Return what other jobs leave; wait, and say so, while some stage would find no room for a worker."""
-        return self._shares.begin(plan, say)
+        """Return the free resources; wait, with a message, while a pool could not start a single worker."""
+        return self._capacity.begin(plan, say)
 
     def installs_for(self, pool: Pool) -> bool:
-        """Tell whether Ray has to make an environment before a worker of a pool can begin; variables take no time."""
+        """Tell whether Ray must install an environment for a pool; environment variables alone need none."""
         own = pool.stages[0].runtime_env or {}
         return bool(({*own} | {*(self._runtime_env or {})}) - {"env_vars"})
 
     def budget(self, asked: int | None) -> int:
-        """Take what was asked for, and never more than the object stores hold before Ray writes to disk."""
+        """Return the requested budget, at most what the object stores hold before Ray spills to disk."""
         from penstock.backends.ray.store_space import STORE_SHARE
 
-        room = int(STORE_SHARE * sum(node.store_bytes for node in self.nodes.by_name.values()))
-        return min(asked or room, room)
+        space = int(STORE_SHARE * sum(node.store_bytes for node in self.nodes.by_name.values()))
+        return min(asked or space, space)
 
     def backend(
-        self, plan: Plan, books: RunRecord, *, max_attempts: int, spill_dir: str | None, ledger: KeptLedger | None
+        self, plan: Plan, record: RunRecord, *, max_attempts: int, spill_dir: str | None, ledger: KeptLedger | None
     ) -> RunBackend:
-        """Make ready to run a plan; where Ray writes what does not fit is Ray's own setting."""
+        """Return a backend that runs the plan; ``spill_dir`` is ignored, because Ray has its own setting."""
         from penstock.backends.ray.backend import RayBackend
 
         return RayBackend(
             plan,
             self.nodes,
-            self._shares,
-            books,
+            self._capacity,
+            record,
             max_attempts=max_attempts,
-            failure_folder=books.failure_folder.absolute(),
+            failure_folder=record.failure_folder.absolute(),
             ledger=ledger,
         )
 
     def close(self) -> None:
-        """Leave the cluster as it was found."""
+        """Disconnect from the cluster, if this object has connected."""
         if self._joined and self._ray.is_initialized():
             self._ray.shutdown()

@@ -1,1 +1,1 @@
-"""Virtual time: any cluster, any service-time law, failures at will, and the very scheduler that runs in production."""
+"""The simulated backend: the real scheduler in virtual time, with any cluster, service times and failures."""

@@ -1,4 +1,4 @@
-"""A cluster as people write it down: ``4x(8xH100-80,128cpu,1TB)``."""
+"""Parse and write the text form of a cluster: ``4x(8xH100-80,128cpu,1TB)``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _GB = 10**9
 
 
 def parse_cluster(text: str) -> Cluster:
-    """Return the machines a text describes: kinds of nodes, each with its GPUs, CPUs and memory.
+    """Parse a cluster: kinds of nodes, each with its GPUs, CPUs and memory.
 
     >>> print(parse_cluster("4x(8xH100-80,128cpu,1TB), (64cpu,256GB)"))
     5 nodes, 576 CPUs, 4256.0 GB memory, 32 GPUs
@@ -28,11 +28,11 @@ def parse_cluster(text: str) -> Cluster:
         if match is None:
             raise ValueError(
                 f"cluster {text!r}: expected a kind of node at {text[position:]!r} (character {position + 1}), "
-                f"a count and what is in it in brackets, as in {_EXAMPLE}."
+                f"a count and its resources in parentheses, as in {_EXAMPLE}."
             )
         count = int(match[1] or 1)
         if count == 0:
-            raise ValueError(f"cluster {text!r}: 0 nodes of {match[2]!r}; leave out what there is none of.")
+            raise ValueError(f"cluster {text!r}: 0 nodes of {match[2]!r}; the count must be at least 1.")
         kind = _node(match[2], text)
         nodes += [Node(f"node{len(nodes) + i + 1}", kind.cpus, kind.memory_gb, kind.gpus) for i in range(count)]
         position = match.end()
@@ -41,12 +41,12 @@ def parse_cluster(text: str) -> Cluster:
                 raise ValueError(f"cluster {text!r}: expected ',' or the end at {text[position:]!r}.")
             position += 1
     if not nodes:
-        raise ValueError(f"cluster {text!r}: there is no node in it. Write it as {_EXAMPLE}.")
+        raise ValueError(f"cluster {text!r}: it has no nodes. Write it as {_EXAMPLE}.")
     return Cluster(tuple(nodes))
 
 
 def write_kind(node: Node) -> str:
-    """Return one node as it would be written.
+    """Return the text form of one node.
 
     >>> write_kind(Node("a", 128, 1000, (Gpu(80, "H100"),) * 8))
     '8xH100-80,128cpu,1TB'
@@ -74,5 +74,5 @@ def _node(inside: str, text: str) -> Node:
             )
     if not cpus or not memory:
         missing = "CPUs, as in 128cpu" if not cpus else "memory, as in 1TB"
-        raise ValueError(f"cluster {text!r}: '({inside})' says nothing about {missing}.")
+        raise ValueError(f"cluster {text!r}: '({inside})' does not state {missing}.")
     return Node("", cpus, memory, gpus)

@@ -1,8 +1,8 @@
-"""How long a pipeline would take on machines one does not have: the real scheduler on scaled-down numbers.
+"""Forecast the time of a run on any cluster, by simulating the real scheduler with scaled-down numbers.
 
-Equal machines behave alike, so a thousand nodes are simulated as ten with a hundredth of the work; and many items in a
-row are one large item, so that millions cost no more than thousands. What is scaled away is reported as if it were
-there.
+Equal machines behave alike, so a thousand nodes are simulated as ten with a hundredth of the work. Many consecutive
+items are simulated as one large item, so that millions cost no more than thousands. The result is scaled back to the
+full size.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from penstock.schedule.scheduler import Scheduler
 from penstock.schedule.staffing import PlanRecord
 from penstock.schedule.state import PoolSpec, Settings
 
-# So many nodes are enough to see what a thousand do, and so many items what a million do.
-_FEW_NODES = 10
-_FEW_ITEMS = 12_000
-_SHARE_OF_MEMORY = 0.3
+# The number of simulated nodes and items that is enough to represent thousands and millions.
+_MIN_SIMULATED_NODES = 10
+_SIMULATED_ITEMS = 12_000
+_BUDGET_SHARE_OF_MEMORY = 0.3
 
 
 @dataclass(frozen=True)
 class PoolModel:
-    """How one pool behaves, per item."""
+    """The behaviour of one pool, per item."""
 
     name: str
     need: Resources
     seconds: float
-    # Items that come out for one that goes in, and the bytes of each.
+    # Output items per input item, and the bytes of each.
     fan_out: float = 1.0
     output_bytes: float = 0.0
     batch_size: int = 1
@@ -47,36 +47,36 @@ class PoolModel:
 
 @dataclass(frozen=True)
 class PoolForecast:
-    """What one pool will do."""
+    """The forecast of one pool."""
 
     name: str
     items: float
-    # How many workers it has under the plan that lasts longest.
+    # The number of workers in the plan that is active for the longest time.
     workers: int
     busy_seconds: float
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a run will be like."""
+    """The forecast of a run."""
 
     seconds: float
     pools: tuple[PoolForecast, ...]
-    # The share of time in which each resource is at work.
+    # The share of time in which each resource is busy.
     busy: Mapping[str, float]
     bottleneck: str
     bound_by: str
-    # Of what the machines could do if workers could be cut as finely as one likes.
+    # The share of the throughput that would be possible with fractional workers.
     efficiency: float
     peak_bytes: float
     budget_bytes: float
-    # How many outputs go to disk, because the budget has no room for them.
+    # The number of outputs that are spilled to disk because the budget is used up.
     spilled: int
     starts: int
 
 
 def items_per_pool(models: Sequence[PoolModel], items: float) -> list[float]:
-    """Return how many items go through each pool."""
+    """Return the number of input items of each pool."""
     counts = [float(items)]
     for model in models[:-1]:
         counts.append(counts[-1] * model.fan_out)
@@ -84,16 +84,16 @@ def items_per_pool(models: Sequence[PoolModel], items: float) -> list[float]:
 
 
 def forecast(models: Sequence[PoolModel], cluster: Cluster, items: int, budget: int | None = None) -> Forecast:
-    """Simulate a run of so many items, and say what it would be like.
+    """Simulate a run of ``items`` source items, and return the forecast.
 
     >>> machine = Cluster((Node("here", cpus=4, memory_gb=16),))
     >>> done = forecast([PoolModel("read", Resources(), 1.0), PoolModel("clean", Resources(), 3.0)], machine, 400)
     >>> f"{done.seconds:.0f} s, bound by '{done.bottleneck}' on {done.bound_by}"
     "403 s, bound by 'clean' on CPUs"
     """
-    budget = budget or int(_SHARE_OF_MEMORY * 1e9 * sum(node.memory_gb for node in cluster.nodes))
+    budget = budget or int(_BUDGET_SHARE_OF_MEMORY * 1e9 * sum(node.memory_gb for node in cluster.nodes))
     counts = items_per_pool(models, items)
-    # One task that lists the input cannot be cut into a hundredth: it comes before everything else.
+    # A single task that lists the input cannot be scaled down: its time is added.
     first = 1 if items == 1 and len(models) > 1 else 0
     listing = sum(model.start_up + model.seconds for model in models[:first])
     trace, scheduler, scale = _run(models[first:], cluster, counts[first:], budget)
@@ -121,16 +121,16 @@ def forecast(models: Sequence[PoolModel], cluster: Cluster, items: int, budget: 
 
 
 def one_more(models: Sequence[PoolModel], cluster: Cluster, items: int, now: Forecast) -> dict[str, float]:
-    """Return the seconds a run would take with one more node of each kind, and with one more GPU, by what it is."""
+    """Return the seconds of a run with one more node of each kind, and with one more GPU."""
     counts = items_per_pool(models, items)
     before = allocate(_demands(models, counts), cluster)
     seconds = {}
     for what, larger in _larger(cluster).items():
         after = allocate(_demands(models, counts), larger)
-        if before is None or after is None:  # pools take turns: no plan tells how fast that is
+        if before is None or after is None:  # pools take turns: there is no plan to compare
             seconds[what] = forecast(models, larger, items, int(now.budget_bytes)).seconds
         else:
-            # One in a thousand would drown in what simulating costs in precision, so the plans are compared.
+            # The effect of one node in a thousand is below the precision of a simulation, so plans are compared.
             working = min(now.seconds, 1 / before.speed if 0 < before.speed < inf else 0.0)
             seconds[what] = now.seconds - working * (1 - before.speed / after.speed)
     return seconds
@@ -139,18 +139,18 @@ def one_more(models: Sequence[PoolModel], cluster: Cluster, items: int, now: For
 def _run(
     models: Sequence[PoolModel], cluster: Cluster, counts: Sequence[float], budget: int
 ) -> tuple[Trace, Scheduler, int]:
-    """Simulate with every number as small as it can be; return also by how much the nodes were scaled."""
+    """Simulate with scaled-down numbers; return also the factor by which the nodes were scaled."""
     scale = _node_scale(cluster, counts[0])
-    lumps = [max(1, round(count / scale / _FEW_ITEMS)) for count in counts]
+    lumps = [max(1, round(count / scale / _SIMULATED_ITEMS)) for count in counts]
     specs, laws = [], []
     for i, (model, lump) in enumerate(zip(models, lumps, strict=True)):
         next_lump = lumps[i + 1] if i + 1 < len(lumps) else 1
         fan_out = model.fan_out * lump / next_lump if i + 1 < len(lumps) else 1.0
         seconds, workers = model.seconds * lump, None
-        if model.workers is not None:  # so many workers are not always a whole number of workers when scaled down
+        if model.workers is not None:  # scaled down, it may not be a whole number
             workers = max(1, round(model.workers / scale))
             seconds *= workers * scale / model.workers
-        # A lump must not be so large that it alone fills what many small items would share.
+        # One merged item must not fill the budget that many small items would share.
         size = int(min(model.output_bytes * next_lump, budget / scale / (20 * len(models))))
         batch_size = max(1, round(model.batch_size / lump))
         specs.append(PoolSpec(
@@ -165,11 +165,11 @@ def _run(
 
 
 def _node_scale(cluster: Cluster, items: float) -> int:
-    """Return by how much every kind of node can be divided so that enough are left."""
+    """Return the largest divisor of the count of every kind of node that leaves enough nodes and items."""
     kinds = Counter((node.cpus, node.memory_gb, node.gpus) for node in cluster.nodes)
     common = gcd(*kinds.values())
-    divisors = [d for d in range(1, common + 1) if common % d == 0 and len(cluster.nodes) // d >= _FEW_NODES]
-    return max((d for d in divisors if items >= d * _FEW_ITEMS), default=1)
+    divisors = [d for d in range(1, common + 1) if common % d == 0 and len(cluster.nodes) // d >= _MIN_SIMULATED_NODES]
+    return max((d for d in divisors if items >= d * _SIMULATED_ITEMS), default=1)
 
 
 def _every_nth(cluster: Cluster, scale: int) -> Cluster:
@@ -188,7 +188,7 @@ def _always(size: int) -> Callable[[Order], int]:
 
 
 def _dithered(mean: float) -> Callable[[Order], int]:
-    """Return whole numbers that have this mean from the first one on."""
+    """Return a function that yields whole numbers whose running mean is ``mean``."""
     total, given = 0.0, 0
 
     def fan_out(order: Order) -> int:
@@ -241,7 +241,7 @@ def _busy_shares(models: Sequence[PoolModel], busy: Sequence[float], cluster: Cl
 
 
 def _bound(models: Sequence[PoolModel], counts: Sequence[float], cluster: Cluster) -> tuple[str, str]:
-    """Say who is slowest, and for want of what: a resource that is used up, or its fixed number of workers."""
+    """Return the slowest pool, and what limits it: a resource that is used up, or its fixed number of workers."""
     work = [model.seconds * count for model, count in zip(models, counts, strict=True)]
     use = {
         name: [_amounts(m.need, cluster)[name] * seconds / have for m, seconds in zip(models, work, strict=True)]

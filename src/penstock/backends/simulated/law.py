@@ -1,4 +1,4 @@
-"""How simulated stages behave: how long they take, what they give, how they fail."""
+"""Models of simulated stages: service time, outputs, failures."""
 
 from __future__ import annotations
 
@@ -7,57 +7,57 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 Order = tuple[int, ...]
-# Seconds for one item: may depend on its position and on the time, and on chance.
+# Seconds for one item, from its position, the time, and a random generator.
 ServiceLaw = Callable[[Order, float, random.Random], float]
 
 
 @dataclass(frozen=True)
 class Law:
-    """How one pool behaves."""
+    """The behaviour of one pool."""
 
     service: ServiceLaw
-    # How many items come out for one that goes in, how large each is, and how many rows it has.
+    # Output items per input item, their size in bytes, and their number of rows.
     fan_out: Callable[[Order], int] = lambda order: 1
     output_bytes: Callable[[Order], int] = lambda order: 0
     rows: int = 1
     start_up: float = 0.0
     stop: float = 0.0
-    # Rows that kill a worker, by the position of their item; and items that the stage refuses.
+    # Rows that kill a worker, by the position of their item; and items that the stage fails on.
     poison: Callable[[Order], tuple[int, ...]] = lambda order: ()
     refuses: Callable[[Order], bool] = lambda order: False
-    # How often a worker dies for no reason, or never comes back.
+    # The probability per batch that a worker dies without a cause, or hangs.
     death_probability: float = 0.0
     hang_probability: float = 0.0
-    # Whether the so-many-th worker that is started cannot be set up.
+    # Whether the setup of the nth started worker fails.
     setup_fails: Callable[[int], bool] = lambda attempt: False
-    # Whether the so-many-th worker that is started never gets its place, or is never ready.
+    # Whether the nth started worker never gets its resources, or is never ready.
     place_is_taken: Callable[[int], bool] = lambda attempt: False
     setup_hangs: Callable[[int], bool] = lambda attempt: False
-    # How often a worker falls silent when it begins a batch: nothing of what it does is heard of any more.
+    # The probability per batch that a worker sends no messages from then on.
     silence_probability: float = 0.0
-    # How often the report that a batch has ended is lost, and how often a worker's end is.
+    # The probability that the report of a finished batch is lost, and that the end of a worker is not reported.
     lost_report_probability: float = 0.0
     lost_end_probability: float = 0.0
-    # Whether a worker that is killed still gets its outputs out before it ends.
+    # Whether a worker that is killed still emits its outputs before it ends.
     late_results: bool = False
 
 
 def constant(seconds: float) -> ServiceLaw:
-    """Every item takes the same time."""
+    """Return a law by which every item takes the same time."""
     return lambda order, now, chance: seconds
 
 
 def exponential(mean: float) -> ServiceLaw:
-    """Memoryless service times."""
+    """Return a law with exponentially distributed service times."""
     return lambda order, now, chance: chance.expovariate(1 / mean)
 
 
 def heavy_tailed(mean: float, shape: float = 1.5) -> ServiceLaw:
-    """Pareto service times: most are short, a few very long."""
+    """Return a law with Pareto distributed service times: most are short, a few very long."""
     scale = mean * (shape - 1) / shape
     return lambda order, now, chance: scale * chance.paretovariate(shape)
 
 
 def shifting(before: float, after: float, at: float) -> ServiceLaw:
-    """Every item takes the same time until a moment, and another one from then on."""
+    """Return a law by which every item takes ``before`` seconds until the time ``at``, then ``after`` seconds."""
     return lambda order, now, chance: before if now < at else after

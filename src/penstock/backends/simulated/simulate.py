@@ -1,4 +1,4 @@
-"""Run a number of items through simulated pools: the scheduler of production, on a cluster that need not exist."""
+"""Run items through simulated pools, with the real scheduler, on a cluster that need not exist."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def simulate(
     before: Callable[[Simulation], None] | None = None,
     record: bool = False,
 ) -> tuple[Trace, Scheduler]:
-    """Run a number of source items through simulated pools, and return what was seen.
+    """Run source items through simulated pools, and return the trace and the scheduler.
 
     >>> from penstock.backends.simulated.law import constant
     >>> from penstock.core.cluster import Node

@@ -1,4 +1,4 @@
-"""A backend in virtual time: workers are entries in a calendar of events."""
+"""A backend in virtual time: simulated workers schedule their events in a calendar."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ from penstock.schedule.events import (
 from penstock.schedule.state import item_key
 
 Happening = Callable[[], list[Event]]
-# Woken so often without anything in the calendar, a run will never end.
+# After this many wakes with an empty calendar, the run will never end.
 _MAX_IDLE_WAKES = 100_000
 
 
 @dataclass
 class SimulatedWorker:
-    """One worker: what it was given, and what it has still to store."""
+    """One worker: its batches, and the outputs that it has still to store."""
 
     id: str
     pool: int
@@ -61,24 +61,24 @@ class SimulatedWorker:
     credit: int = 0
     service: float = 0.0
     began_at: float = 0.0
-    # Whether nothing is heard of it any more; whether a report of it was lost, and with that all that follow.
+    # Whether it sends no more messages; whether one of its reports was lost, and with it all later ones.
     is_silent: bool = False
     has_lost_report: bool = False
 
 
 @dataclass
 class SimulatedItem:
-    """An item that lies somewhere between two pools."""
+    """An item that is stored between two pools."""
 
     order: Order
     rows: int
     size: int = 0
-    # The machine it lies on; what a run begins with lies with the driver.
+    # The node that stores it; None for initial items, which the driver stores.
     node: str | None = None
 
 
 class Simulation:
-    """Carries out actions by writing what will happen into a calendar."""
+    """Carry out actions by adding their consequences to a calendar."""
 
     def __init__(self, laws: Sequence[Law], seed: int = 0, *, record: bool = False, tells_places: bool = False) -> None:
         self.trace = Trace()
@@ -89,12 +89,12 @@ class Simulation:
         self._calendar: list[tuple[float, int, Happening]] = []
         self._workers: dict[str, SimulatedWorker] = {}
         self._items: dict[str, SimulatedItem] = {}
-        # What was consumed: gone, unless the driver had it.
+        # Consumed items: they can be used again only if the driver stored them.
         self._consumed: dict[str, SimulatedItem] = {}
         self._bytes = 0
         self._immediate: list[Event] = []
         self._record = record
-        # Whether it says when a worker has its place, before that is ready.
+        # Whether to report when a worker has its resources, before it is ready.
         self._tells_places = tells_places
         self._setups = [0] * len(laws)
         self._idle_wakes = 0
@@ -107,7 +107,7 @@ class Simulation:
         return self._time
 
     def carry_out(self, action: Action) -> None:
-        """Enter what the action leads to into the calendar."""
+        """Add the consequences of an action to the calendar."""
         if self._record:
             self.trace.log.append((self._time, action))
         match action:
@@ -135,7 +135,7 @@ class Simulation:
                 self.trace.dead.append(action)
 
     def wait(self, until: float) -> list[Event]:
-        """Move the clock to the next thing that happens."""
+        """Advance the clock to the next event in the calendar, or to ``until``."""
         events = self._next_events(until)
         if self._record:
             self.trace.log += [(self._time, event) for event in events]
@@ -149,7 +149,7 @@ class Simulation:
         if not self._calendar or self._calendar[0][0] > until:
             self._idle_wakes = 0 if self._calendar else self._idle_wakes + 1
             if until == inf or self._idle_wakes > _MAX_IDLE_WAKES:
-                raise RuntimeError("nothing will ever happen again, and the run is not finished")
+                raise RuntimeError("the calendar is empty, and the run is not finished")
             self._time = max(self._time, until)
             return []
         self._time, _, happen = heapq.heappop(self._calendar)
@@ -158,22 +158,22 @@ class Simulation:
     # -- what tests do to it -------------------------------------------------------------------------------
 
     def at(self, time: float, happen: Happening) -> None:
-        """Let something happen at a time."""
+        """Schedule something for a time."""
         heapq.heappush(self._calendar, (time, next(self._count), happen))
 
     def kill_worker(self, chance: random.Random) -> list[Event]:
-        """Kill a worker at random, as if the system had."""
+        """Kill a random worker, as the operating system would."""
         alive = sorted(self._workers)
         return self._lose(chance.choice(alive), "killed") if alive else []
 
     def kill_on(self, node: str) -> list[Event]:
-        """Kill whoever works on a machine, as if the system had."""
+        """Kill the busy workers of a node, as the operating system would."""
         workers = [worker.id for worker in self._workers.values() if worker.node == node and worker.batches]
         lost = [event for worker in workers for event in self._lose(worker, "killed")]
         return [event._replace(from_outside=True) for event in lost if isinstance(event, WorkerLost)]
 
     def lose_node(self, name: str) -> list[Event]:
-        """Take a node away with all its workers and everything that lies there; what somebody has taken, he has."""
+        """Remove a node with its workers and stored items, except items that a worker has already received."""
         for worker in [w for w in self._workers.values() if w.node == name]:
             self._count_lost(worker)
             del self._workers[worker.id]
@@ -184,24 +184,24 @@ class Simulation:
         return [NodeLost(name), *([ItemsLost(tuple(lost))] if lost else [])]
 
     def silence_node(self, name: str) -> list[Event]:
-        """Let a node vanish without a word: nothing is heard of its workers, nor of any that are started there."""
+        """Let a node vanish without notice: its workers, and new ones started there, send no messages."""
         self._silent_nodes.add(name)
         for worker in self._workers.values():
             worker.is_silent = worker.is_silent or worker.node == name
         return []
 
     def add_node(self, node: Node) -> list[Event]:
-        """Let a node join."""
+        """Add a node."""
         return [NodeAdded(node)]
 
     def add_items(self, outputs: Sequence[Output]) -> None:
-        """Note the items a run begins with."""
+        """Add the initial items of a run."""
         for output in outputs:
             self._items[item_key(0, output.id)] = SimulatedItem(output.order, output.rows)
 
     @property
     def stored_items(self) -> int:
-        """How many items lie between pools."""
+        """The number of items stored between pools."""
         return len(self._items)
 
     # -- workers -------------------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ class Simulation:
         self.at(self._time + law.start_up, ready)
 
     def _stop(self, worker_id: str) -> None:
-        """Let a worker tear down; one that is silent does not hear of it."""
+        """Let a worker tear down, unless it is silent."""
         worker = self._workers.get(worker_id)
         if worker is not None and not worker.is_silent:
             self.at(self._time + self._laws[worker.pool].stop, lambda: self._gone(worker_id))
@@ -277,7 +277,7 @@ class Simulation:
         self._immediate += self._gone(worker_id)
 
     def _lacks_inputs(self, action: RunBatch) -> bool:
-        """Tell whether something a batch needs is gone, and say so; what the driver had is brought back."""
+        """Tell whether inputs of a batch are lost, and report it; restore inputs that the driver stored."""
         missing = [key for key in action.items if key not in self._items]
         for key in missing:
             if (stored := self._consumed.get(key)) is not None and stored.node is None:
@@ -317,14 +317,14 @@ class Simulation:
                 return self._lose(worker.id, "died")
             if any(law.refuses(self._items[key].order) for key in chosen):
                 worker.batches.popleft()
-                return [BatchFailed(worker.id, batch.batch, "refused"), *self._go_on(worker)]
+                return [BatchFailed(worker.id, batch.batch, "refused"), *self._start_next_batch(worker)]
             worker.pending = deque(self._outputs(law, batch))
             return self._store(worker)
 
         self.at(self._time + worker.service, end)
 
     def _chosen(self, batch: RunBatch) -> dict[str, set[int]]:
-        """Return the items of a batch that are to be worked on, with the rows of each, counted within the item."""
+        """Return the selected items of a batch, with the numbers of their selected rows."""
         chosen = {}
         position = 0
         for key in batch.items:
@@ -351,7 +351,7 @@ class Simulation:
         return outputs
 
     def _store(self, worker: SimulatedWorker, *, spill: bool = False) -> list[Event]:
-        """Store what credit allows; ask for more where it does not, or end the batch."""
+        """Store outputs as far as credit allows; then request more credit, or end the batch."""
         batch = worker.batches[0]
         last = worker.pool + 1 == len(self._laws)
         stored: list[Output] = []
@@ -359,7 +359,7 @@ class Simulation:
         while worker.pending and (last or spill or worker.pending[0].size <= worker.credit):
             output = worker.pending.popleft()
             if spill:
-                output, spill = output._replace(size=0), False  # only the one that was asked for
+                output, spill = output._replace(size=0), False  # only the output that credit was requested for
             if last:
                 self.trace.add_result(output.id, self._time)
             else:
@@ -378,9 +378,9 @@ class Simulation:
             worker.batches.clear()
             return events
         events.append(BatchDone(worker.id, batch.batch, worker.service))
-        return events + self._go_on(worker)
+        return events + self._start_next_batch(worker)
 
-    def _go_on(self, worker: SimulatedWorker) -> list[Event]:
+    def _start_next_batch(self, worker: SimulatedWorker) -> list[Event]:
         if worker.batches:
             self._begin(worker)
         return []

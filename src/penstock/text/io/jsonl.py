@@ -70,6 +70,8 @@ class JsonlReaderStage(DocumentReaderStage):
     """
 
     name = "jsonl_reader_stage"
+    reusable_process = True
+    preload = ("penstock.text.io.preload_json",)
 
     def __init__(
         self,
@@ -244,6 +246,8 @@ class JsonlWriter(DocumentWriter):
     name = "jsonl_writer"
     default_extension: ClassVar[str] = "jsonl"
     file_format: ClassVar[str] = "jsonl"
+    reusable_process = True
+    preload = ("penstock.text.io.preload_json",)
 
     def __init__(
         self,

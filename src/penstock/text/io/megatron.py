@@ -46,6 +46,8 @@ class MegatronTokenizerWriter(DocumentWriter):
     name = "megatron_tokenizer_writer"
     default_extension: ClassVar[str] = "bin"
     file_format: ClassVar[str] = "megatron"
+    reusable_process = True
+    preload = ("penstock.text.io.preload_json",)
 
     def __init__(
         self,

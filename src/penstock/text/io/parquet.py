@@ -64,6 +64,8 @@ class ParquetReaderStage(DocumentReaderStage):
 
     name = "parquet_reader_stage"
     known_read_kwargs: ClassVar[tuple[str, ...] | None] = None
+    reusable_process = True
+    preload = ("penstock.text.io.parquet", "penstock.text.io.row_groups")
 
     def __init__(
         self,
@@ -266,6 +268,8 @@ class ParquetWriter(DocumentWriter):
     default_extension: ClassVar[str] = "parquet"
     file_format: ClassVar[str] = "parquet"
     known_write_kwargs: ClassVar[tuple[str, ...] | None] = None
+    reusable_process = True
+    preload = ("penstock.text.io.parquet", "penstock.text.io.row_groups")
 
     def write_documents(self, task: DocumentBatch, stream: IO[bytes]) -> None:
         """Write the documents."""

@@ -36,6 +36,8 @@ class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
 
     name = "file_partitioning"
     resources = Resources(cpus=0.5)
+    reusable_process = True
+    preload = ("penstock.text.io.parquet", "penstock.text.io.row_groups")
 
     def __init__(
         self,
