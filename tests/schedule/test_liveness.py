@@ -114,8 +114,8 @@ def test_a_worker_that_does_not_answer_is_replaced_and_its_batch_is_not_to_blame
     assert rerun.batch == run.batch
     scheduler.handle(664.0, Emitted(rerun.worker, rerun.batch, (Output("0_0", (0, 0), 0),)))
     scheduler.handle(664.0, BatchDone(rerun.worker, rerun.batch, 1.0))
-    assert scheduler.results == 1
-    assert scheduler.dead == 0
+    assert scheduler.state.results == 1
+    assert scheduler.state.dead == 0
 
 
 def test_a_worker_that_says_it_has_no_work_has_lost_its_report() -> None:

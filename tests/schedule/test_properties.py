@@ -52,9 +52,9 @@ def check_accounts_are_closed(run: RunCase, peak: int, left_over: int, scheduler
     assert scheduler.credits.held == 0
     assert scheduler.credits.forced == 0
     assert left_over == 0
-    assert not scheduler.items
+    assert not scheduler.state.items
     assert all(pool.items == pool.running == pool.staffed == 0 for pool in scheduler.pools)
-    assert scheduler.busy == scheduler.in_transition == 0
+    assert scheduler.state.busy == scheduler.state.in_transition == 0
 
 
 @modest

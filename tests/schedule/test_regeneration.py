@@ -84,6 +84,6 @@ def test_a_node_on_which_everything_dies_gets_no_more_work() -> None:
 
     pools, laws = [PoolSpec("work", Resources(cpus=2))], [Law(constant(1.0))]
     trace, scheduler = simulate(pools, laws, TWO_NODES, 30, Settings(memory_budget=10**6), before=shoot, record=True)
-    assert scheduler.quarantined == ["b"]
+    assert scheduler.state.quarantined == ["b"]
     assert len(trace.results) == 30
     assert trace.dead == []

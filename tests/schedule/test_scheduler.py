@@ -62,7 +62,7 @@ def test_a_run_from_start_to_end() -> None:
     assert not scheduler.finished
     assert scheduler.handle(3.0, WorkerGone(start.worker)) == []
     assert scheduler.finished
-    assert scheduler.results == 1
+    assert scheduler.state.results == 1
 
 
 def ready(scheduler: Scheduler, items: int = 4, rows: int = 1) -> tuple[str, RunBatch]:
@@ -186,7 +186,7 @@ def test_a_lost_node_is_nobodys_fault() -> None:
         scheduler.handle(float(number), NodeLost(f"n{number - 1}"))
         actions = scheduler.handle(float(number), NodeAdded(Node(f"n{number}", 1, 8)))
     assert scheduler.fatal is None
-    assert scheduler.dead == 0
+    assert scheduler.state.dead == 0
     [batch] = scheduler.pools[0].retries
     assert batch.attempts == 0
 
@@ -207,7 +207,7 @@ def test_a_refused_task_costs_its_neighbours_nothing() -> None:
     [letter] = dead
     assert isinstance(letter, DeadLetter)
     assert letter.rows == tuple(range(20, 30)), "the third task, all of it, and nothing else"
-    assert not scheduler.items
+    assert not scheduler.state.items
 
 
 def test_what_nobody_is_to_blame_for_ends_the_run_and_gives_nothing_up() -> None:
@@ -217,7 +217,7 @@ def test_what_nobody_is_to_blame_for_ends_the_run_and_gives_nothing_up() -> None
     assert scheduler.fatal == "the disk is full"
     assert of(DeadLetter, actions) == of(RunBatch, actions) == []
     assert len(of(StopWorker, actions)) == 1
-    assert scheduler.dead == 0
+    assert scheduler.state.dead == 0
 
 
 def test_a_late_result_is_dropped_unless_somebody_has_given_it_since() -> None:
@@ -251,7 +251,7 @@ def test_a_result_that_arrives_before_a_killed_worker_is_gone_counts() -> None:
     scheduler.handle(5.1, BatchDone(worker, run.batch, 5.1))
     scheduler.handle(5.2, WorkerLost(worker, "killed", 2, 100))
     assert scheduler.pools[0].done == 1
-    assert not scheduler.items
+    assert not scheduler.state.items
 
 
 def test_after_a_timeout_rows_are_searched_at_the_step_that_hung() -> None:
@@ -305,15 +305,15 @@ def test_stopping_forgets_sources_and_finishes_what_was_begun() -> None:
     [reading] = of(RunBatch, scheduler.handle(1.0, Emitted(listing.worker, listing.batch, outputs)))
     assert isinstance(reading, RunBatch)
     scheduler.handle(2.0, StopAsked())
-    assert scheduler.abandoned == 4
+    assert scheduler.state.abandoned == 4
     scheduler.handle(2.0, Emitted(listing.worker, listing.batch, (Output("0_9", (0, 9), 0),)))
-    assert scheduler.abandoned == 5, "what the source lists from now on is not begun either"
+    assert scheduler.state.abandoned == 5, "what the source lists from now on is not begun either"
     listed = scheduler.handle(3.0, BatchDone(listing.worker, listing.batch, 3.0))
     assert of(StopWorker, listed) == [StopWorker(listing.worker)], "nothing can come to it any more"
     scheduler.handle(3.0, Emitted(reading.worker, reading.batch, (Output("0_0", (0, 0), 0),)))
     last = scheduler.handle(3.0, BatchDone(reading.worker, reading.batch, 2.0))
     assert of(StopWorker, last) == [StopWorker(reading.worker)]
-    assert scheduler.results == 1
+    assert scheduler.state.results == 1
 
 
 def test_stopping_lets_nobody_take_a_part_for_all_there_is() -> None:

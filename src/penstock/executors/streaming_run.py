@@ -189,7 +189,7 @@ class StreamingRun:
         """Show how far the run has come, and stop it if more has failed than may."""
         most = self._terms.max_failed
         # The scheduler knows of rows that ended a worker before they are written down.
-        failed = max(self.books.failed, self.scheduler.dead)
+        failed = max(self.books.failed, self.scheduler.state.dead)
         if most is not None and most >= 1 and failed > most and not self._gave_up:
             self._gave_up = True
             backend.ask_to_stop()
@@ -202,16 +202,16 @@ class StreamingRun:
         """Remove what killed workers of this machine left half-written; at the end of a run all of it is removed."""
         gone = self._workers_seen - self.scheduler.workers.keys()
         self._workers_seen = set(self.scheduler.workers)
-        if gone and not self.scheduler.shutting_down:
+        if gone and not self.scheduler.state.shutting_down:
             self.opened.remove_leftovers()
 
     def _explain_silence(self, now: float) -> None:
-        silent = now - self.scheduler.moved_at
+        silent = now - self.scheduler.state.moved_at
         if silent < _SILENCE_S:
             self._silence_to_explain = _SILENCE_S
         elif silent >= self._silence_to_explain:
             self._silence_to_explain = 2 * silent
-            self._view.say(silence(silent, why_nothing_moves(self.scheduler)))
+            self._view.say(silence(silent, why_nothing_moves(self.scheduler.state)))
 
 
 def _local_folder(opened: OpenRun, pipeline: str) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from penstock.core.cluster import Cluster
 from penstock.schedule.nodes import Nodes, Placement
 from penstock.schedule.pack import packing_order, packs
 from penstock.schedule.state import PoolState, WorkerState
@@ -36,9 +35,7 @@ class Move:
         return Counter(worker.pool for worker in self.moved)
 
 
-def find_move(
-    pools: Sequence[PoolState], cluster: Cluster, want: Sequence[int], nodes: Nodes, *, everybody_stays: bool = False
-) -> Move:
+def find_move(pools: Sequence[PoolState], want: Sequence[int], nodes: Nodes, *, everybody_stays: bool = False) -> Move:
     """Return how to get to so many workers with the fewest having to go, or as near as can be if nobody has to."""
     missing = [(pool, wanted - pool.staffed) for pool, wanted in zip(pools, want, strict=True) if wanted > pool.staffed]
     future = nodes.copy()
@@ -52,7 +49,7 @@ def find_move(
         _let_go(pools, trial, gone)
         back = Counter(pools[worker.pool].spec.need for worker in again)
         wanted = [*((pool.spec.need, count) for pool, count in missing), *back.items()]
-        return packs(cluster, wanted, trial.space(), search_steps=_SEARCH_STEPS)
+        return packs(nodes.cluster, wanted, trial.space(), search_steps=_SEARCH_STEPS)
 
     if not everybody_stays and not fits((), ()):
         wants_gpu = any(pool.spec.need.requires_gpu for pool, _ in missing)

@@ -41,12 +41,32 @@ class Nodes:
         self._alike: dict[FreeCapacity, dict[str, None]] = {}
         # What was worked out about such states before; all copies of these nodes share it.
         self._memos: Memos = {}
+        # Derived from the nodes; None after a change.
+        self._cluster: Cluster | None = None
+        self._empty_space: tuple[Sequence[tuple[Resources, Placement]], Space] | None = None
         for node in cluster.nodes:
             self.add(node)
+
+    @property
+    def cluster(self) -> Cluster:
+        """The machines as they are when empty."""
+        if self._cluster is None:
+            self._cluster = Cluster(tuple(self._empty.values()))
+        return self._cluster
+
+    def empty_space(self, withheld: Sequence[tuple[Resources, Placement]] = ()) -> Space:
+        """Return the space of the machines without any worker, less the ``withheld`` places."""
+        if self._empty_space is None or self._empty_space[0] != withheld:
+            nodes = Nodes(self.cluster)
+            for need, placement in withheld:
+                nodes.take(need, placement)
+            self._empty_space = (tuple(withheld), nodes.space())
+        return self._empty_space[1]
 
     def copy(self) -> Nodes:
         """Return nodes that can be filled without changing these."""
         twin = Nodes(Cluster(()))
+        twin._cluster = self._cluster
         twin._free = dict(self._free)
         twin._empty = self._empty
         twin._alike = {free: dict(names) for free, names in self._alike.items()}
@@ -130,11 +150,13 @@ class Nodes:
     def add(self, node: Node) -> None:
         """Take a new node in."""
         self._empty[node.name] = node
+        self._cluster = self._empty_space = None
         self._set(node.name, free_node(node))
 
     def remove(self, name: str) -> None:
         """Forget a node that is gone."""
         self._empty.pop(name, None)
+        self._cluster = self._empty_space = None
         self._set(name, None)
 
     def can_do_without(self, name: str, needs: Sequence[Resources]) -> bool:

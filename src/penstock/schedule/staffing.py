@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from penstock.core.cluster import Cluster, Node
 from penstock.core.resources import Resources
 from penstock.schedule.allocate import Allocation, Demand, allocate
 from penstock.schedule.credit import Credits
@@ -44,16 +43,15 @@ class PlanRecord:
 class Staffing:
     """Decides on worker counts for the pools of one run."""
 
-    def __init__(self, pools: Sequence[PoolState], cluster: Cluster, settings: Settings, budget: Credits) -> None:
+    def __init__(self, pools: Sequence[PoolState], nodes: Nodes, settings: Settings, budget: Credits) -> None:
         self.records: list[PlanRecord] = []
         self.allocation: Allocation | None = None
         # Whether not even one worker of every pool fits at the same time, so that pools take turns.
         self.taking_turns = False
         self.due_at = inf
         self._pools = pools
-        self._cluster = cluster
+        self._nodes = nodes
         self._withheld: Sequence[tuple[Resources, Placement]] = ()
-        self._count_space()
         self._settings = settings
         self._budget = budget
         self._reason = ""
@@ -71,43 +69,29 @@ class Staffing:
         self._interval = _SHORTEST_INTERVAL_S
         self.due_at = min(self.due_at, now + self._interval)
 
-    def add_node(self, node: Node) -> None:
-        """Take a machine in."""
-        self._cluster = Cluster((*self._cluster.nodes, node))
-        self._count_space()
-
-    def remove_node(self, name: str) -> None:
-        """Leave a machine out."""
-        if all(node.name != name for node in self._cluster.nodes):
-            return
-        self._cluster = Cluster(tuple(node for node in self._cluster.nodes if node.name != name))
-        self._count_space()
-
     def withhold(self, places: Sequence[tuple[Resources, Placement]]) -> None:
-        """Plan without places that others have taken."""
-        if places != self._withheld:
-            self._withheld = places
-            self._count_space()
+        """Plan without these places: processes outside the run occupy them."""
+        self._withheld = tuple(places)
 
     def remaining(self) -> list[float]:
         """Return how many items are still to come through each pool, as far as anybody can tell."""
         return remaining_items(self._pools)
 
-    def decide(self, now: float, nodes: Nodes, runnable: Runnable) -> Move:
+    def decide(self, now: float, runnable: Runnable) -> Move:
         """Make a plan: set how many workers each pool wants, and return who has to go, and where others come."""
         # How often workers were moved since something has happened: -1 when it is just that.
         self._corrections = -1 if self._reason else max(0, self._corrections)
         reason, self._reason = self._reason or "it was time", ""
         self._began_at = min(self._began_at, now)
         demands = self._demands(now)
-        allocation = allocate(demands, self._cluster, self._empty)
+        allocation = self._allocate(demands)
         if allocation is None:  # perhaps only because somebody insists on more workers than there is room for
             demands = self._demands(now, insist=False)
-            allocation = allocate(demands, self._cluster, self._empty)
+            allocation = self._allocate(demands)
         self.taking_turns = allocation is None
         if allocation is None:
             demands, allocation = self._turn(demands, runnable)
-        move, applied = self._move(demands, allocation, nodes, now)
+        move, applied = self._move(demands, allocation, now)
         bottleneck = None if allocation.bottleneck is None else self._pools[allocation.bottleneck].spec.name
         changed = self.allocation is None or self.allocation.workers != allocation.workers
         self.allocation = allocation
@@ -118,15 +102,12 @@ class Staffing:
         self.due_at = now + self._interval
         return move
 
-    def _count_space(self) -> None:
-        nodes = Nodes(self._cluster)
-        for need, placement in self._withheld:
-            nodes.take(need, placement)
-        self._empty = nodes.space()
+    def _allocate(self, demands: Sequence[Demand]) -> Allocation | None:
+        return allocate(demands, self._nodes.cluster, self._nodes.empty_space(self._withheld))
 
     def _demands(self, now: float, *, insist: bool = True) -> list[Demand]:
         elapsed = now - self._began_at
-        return demands_of(self._pools, self._cluster, self._settings, self._budget, now, elapsed, insist=insist)
+        return demands_of(self._pools, self._nodes.cluster, self._settings, self._budget, now, elapsed, insist=insist)
 
     def _turn(self, demands: list[Demand], runnable: Runnable) -> tuple[list[Demand], Allocation]:
         """Choose who works now, where not everybody can: who has work and a place keeps it, then the deepest first."""
@@ -137,7 +118,7 @@ class Staffing:
         def claim(pool: PoolState) -> tuple[bool, bool, int]:
             return (pool.running == 0, not (pool.staffed and has_work[pool.index]), -pool.index)
 
-        space = self._empty.copy()
+        space = self._nodes.empty_space(self._withheld).copy()
         chosen = {
             pool.index
             for pool in sorted(self._pools, key=claim)
@@ -147,12 +128,12 @@ class Staffing:
             Demand(d.need, d.rate, d.work, 1, d.most) if i in chosen else Demand(d.need, None, 0.0, 0, 0)
             for i, d in enumerate(demands)
         ]
-        allocation = allocate(mine, self._cluster, self._empty)
+        allocation = self._allocate(mine)
         if allocation is None:  # placing them one by one has worked, so the same counts do
             allocation = Allocation(tuple(int(i in chosen) for i in range(len(demands))), inf, inf, None)
         return mine, allocation
 
-    def _move(self, demands: Sequence[Demand], allocation: Allocation, nodes: Nodes, now: float) -> tuple[Move, bool]:
+    def _move(self, demands: Sequence[Demand], allocation: Allocation, now: float) -> tuple[Move, bool]:
         """Grow into what is free; take workers from others only where that ends the run sooner."""
         have = [pool.staffed for pool in self._pools]
         want = [
@@ -165,15 +146,15 @@ class Staffing:
             return Move(), False
         # Who would have to go is looked for only if that could be worth it at best.
         may_move = self._is_worth_it(demands, have, want, Move())
-        move = find_move(self._pools, self._cluster, want, nodes, everybody_stays=not may_move)
+        move = find_move(self._pools, want, self._nodes, everybody_stays=not may_move)
         if move.leaving or move.moved:
             if self._is_worth_it(demands, have, want, move):
                 self._corrections += 1
             else:  # grow into what is free, and leave everybody where they are
-                move = find_move(self._pools, self._cluster, want, nodes, everybody_stays=True)
+                move = find_move(self._pools, want, self._nodes, everybody_stays=True)
         for worker in move.leaving:
             self._pools[worker.pool].wanted -= 1
-        free = nodes.copy()
+        free = self._nodes.copy()
         starts = [free.take(self._pools[index].spec.need, placement) for index, placement in move.places]
         return move, any(starts) or bool(move.leaving or move.moved)
 

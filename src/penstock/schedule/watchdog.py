@@ -19,8 +19,8 @@ def why_nothing_moves(run: RunState) -> dict[str, str]:
     >>> from penstock.schedule.state import PoolSpec, Settings
     >>> scheduler = Scheduler([PoolSpec("read")], Cluster((Node("here", 2, 8),)), Settings(memory_budget=1000))
     >>> actions = scheduler.begin(0.0, [Output("0", (0,), 0)])
-    >>> scheduler.now = 40.0
-    >>> why_nothing_moves(scheduler)
+    >>> scheduler.state.now = 40.0
+    >>> why_nothing_moves(scheduler.state)
     {'read': 'a worker starting for 40 s'}
     """
     return {pool.spec.name: _why(run, pool) for pool in run.pools if pool.items or pool.starting}
@@ -35,7 +35,7 @@ def state_of(run: RunState) -> str:
     >>> from penstock.schedule.state import PoolSpec, Settings
     >>> scheduler = Scheduler([PoolSpec("read")], Cluster((Node("here", 2, 8),)), Settings(memory_budget=1000))
     >>> actions = scheduler.begin(0.0, [Output("0", (0,), 0)])
-    >>> print(state_of(scheduler))
+    >>> print(state_of(scheduler.state))
       read: 1 item to do, 1 worker; a worker starting for 0 s
     """
     reasons = why_nothing_moves(run)
