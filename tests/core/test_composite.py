@@ -52,6 +52,7 @@ def test_settings_reach_the_stage_of_that_name_only() -> None:
     assert (first.resources.cpus, first.batch_size) == (1, 1)
     assert (second.resources.cpus, second.batch_size) == (2, 4)
     assert composite.inner[1].resources.cpus == 1, "the stages the user made stay as they were"
+    assert [stage.batch_size for stage in expand([composite])] == [1, 1], "with_ returns a copy of the composite"
 
 
 def test_settings_for_a_name_that_is_not_there_suggest_one_that_is() -> None:

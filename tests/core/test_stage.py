@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock import DocumentBatch, FileGroupTask, ProcessingStage, Resources, Task
-from penstock.core.stage import Spec
+from penstock.core.stage import Spec, WorkerLimits
 from penstock.testing import make_batch, run_stage
 
 
@@ -23,8 +23,7 @@ class Fixed(Plain):
     def num_workers(self) -> int:
         return 3
 
-    def xenna_stage_spec(self) -> dict[str, Any]:
-        return {"slots_per_actor": 2}
+    max_worker_growth_gb = 2.0
 
 
 def test_a_stage_is_named_after_its_class_unless_it_says_otherwise() -> None:
@@ -63,16 +62,17 @@ def test_the_number_of_workers_given_in_with_wins_over_the_method(count: int | N
     assert Fixed().with_(name="x").num_workers() == 3
 
 
-def test_worker_settings_are_merged_over_the_old_ones() -> None:
-    changed = Fixed().with_(xenna_stage_spec={"worker_max_lifetime_m": 5}).with_(ray_stage_spec={"max_workers": 2})
-    assert changed.xenna_stage_spec() == {"slots_per_actor": 2, "worker_max_lifetime_m": 5}
-    assert changed.ray_stage_spec() == {"max_workers": 2}
-    assert Fixed().xenna_stage_spec() == {"slots_per_actor": 2}
+def test_worker_limits_of_with_are_added_to_those_of_the_class() -> None:
+    changed = Fixed().with_(max_worker_lifetime_s=300).with_(max_tasks_per_worker=2)
+    assert changed.worker_limits() == WorkerLimits(300, 2, 2.0)
+    assert Fixed().worker_limits() == WorkerLimits(max_worker_growth_gb=2.0)
+    assert Fixed().with_(max_worker_growth_gb=None).worker_limits() == WorkerLimits()
+    assert pickle.loads(pickle.dumps(changed)).worker_limits() == changed.worker_limits()
 
 
-def test_the_number_of_workers_has_one_place() -> None:
-    with pytest.raises(ValueError, match=r"Write with_\(num_workers=…\)"):
-        Plain().with_(xenna_stage_spec={"num_workers": 4})
+def test_with_suggests_a_setting_for_an_unknown_one() -> None:
+    with pytest.raises(TypeError, match=r"no setting 'max_task_per_worker'.* Did you mean 'max_tasks_per_worker'"):
+        Plain().with_(max_task_per_worker=4)
 
 
 @pytest.mark.parametrize("attribute", ["name", "resources", "batch_size", "runtime_env"])

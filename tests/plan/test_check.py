@@ -129,7 +129,7 @@ def test_a_stage_that_cannot_be_resumed_forbids_a_checkpoint() -> None:
 
 def test_neighbours_must_speak_of_the_same_tasks() -> None:
     assert mistakes(JsonlWriter("out"), Work()) == [
-        "stage 'work' takes DocumentBatch, but 'jsonl_writer' before it gives FileGroupTask"
+        "stage 'work' takes DocumentBatch, but 'jsonl_writer' before it emits FileGroupTask"
     ]
 
 

@@ -48,7 +48,7 @@ GPU = Resources(gpus=0.5)
 def test_the_source_is_a_pool_of_its_own_whatever_it_declares() -> None:
     [source, rest] = fuse([A, B], begins_with_source=True)
     assert [stage.name for stage in source.stages] == ["a"]
-    assert rest.border == "'a' is the source: what it gives spreads over workers"
+    assert rest.border == "'a' is the source: its tasks spread over workers"
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_the_source_is_a_pool_of_its_own_whatever_it_declares() -> None:
     [
         (Many("a"), B, "'a' turns one task into many, which spread over workers"),
         (many_too, B, "'many_too' turns one task into many, which spread over workers"),
-        (A, Barrier("b"), "'b' needs all of its input before it gives any output"),
+        (A, Barrier("b"), "'b' needs all of its input before it emits any output"),
         (A.with_(num_workers=2), B, "'a' asks for a fixed number of workers (2)"),
         (A, B.with_(num_workers_per_node=0.5), "'b' asks for a fixed number of workers (0.5)"),
         (A.with_(num_workers=2), B.with_(num_workers=3), "'a' asks for a fixed number of workers (2)"),
@@ -66,8 +66,8 @@ def test_the_source_is_a_pool_of_its_own_whatever_it_declares() -> None:
         (A, B.with_(resources=Resources(memory_gb=2)), "a worker needs 1 CPU, 2 GB memory from here on, 1 CPU before"),
         (A, B.with_(runtime_env={"pip": ["x"]}), "'b' runs in another environment than 'a'"),
         (A, B.with_(batch_size=8), "'b' takes 8 tasks at a time"),
-        (A.with_(xenna_stage_spec={"slots_per_actor": 2}), B, "'b' has other worker settings than 'a'"),
-        (A, B.with_(ray_stage_spec={"max_workers": 2}), "'b' has other worker settings than 'a'"),
+        (A.with_(max_worker_lifetime_s=2), B, "'b' replaces its workers at other limits than 'a'"),
+        (A, B.with_(max_tasks_per_worker=2), "'b' replaces its workers at other limits than 'a'"),
     ],
 )
 def test_why_two_stages_are_apart(first: Stage, second: Stage, reason: str) -> None:

@@ -22,8 +22,10 @@ _STAGE_SETTINGS = (
     "name",
     "num_workers",
     "runtime_env",
-    "xenna_stage_spec",
-    "ray_stage_spec",
+    "max_worker_lifetime_s",
+    "max_tasks_per_worker",
+    "max_worker_growth_gb",
+    "worker_restart_interval_s",
 )
 
 # What YAML makes of 2024, 0.1, 2024-10-01, yes and null.
