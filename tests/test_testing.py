@@ -90,7 +90,7 @@ def test_a_good_stage_passes() -> None:
 @pytest.mark.parametrize(
     ("stage", "complaint"),
     [
-        (NotTheSameTwice(), "gives another result the second time"),
+        (NotTheSameTwice(), "returns a different result the second time"),
         (FailsOnNull(), "fails on null documents"),
         (FailsOnEmpty(), "fails on empty documents"),
         (FailsOnWhiteSpace(), "fails on white-space documents"),

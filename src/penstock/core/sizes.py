@@ -1,4 +1,4 @@
-"""Sizes in bytes, as people write and read them."""
+"""Parse and format sizes in bytes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def parse_bytes(size: int | float | str) -> int:
 
 
 def human_bytes(count: float) -> str:
-    """Return a size for people.
+    """Format a size with a unit.
 
     >>> human_bytes(999), human_bytes(59_100_000)
     ('999 B', '59.1 MB')

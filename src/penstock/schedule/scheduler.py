@@ -237,7 +237,7 @@ class Scheduler:
         return actions
 
     def _staff(self) -> None:
-        """Plan if there is a reason to, start and stop workers by the plan, and make sure that some work can proceed."""
+        """Plan if there is a reason to, start and stop workers by the plan, and make sure that work can proceed."""
         run = self.state
         if run.shutting_down:
             return
