@@ -51,8 +51,8 @@ from penstock.schedule.items import (
     abandon_sources,
     close,
     enqueue,
-    give_credit_back,
     note_completed_pools,
+    release_credit,
     running_batch,
     take_outputs,
 )
@@ -209,7 +209,7 @@ class Scheduler:
         if resident:
             pool.estimate.resident.observe(resident)
         end_batch(run, worker)
-        give_credit_back(run, batch)
+        release_credit(run, batch)
         if batch.recovery is not None:
             batch.recovery.passed()
             search_on(run, batch)
