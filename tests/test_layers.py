@@ -1,4 +1,4 @@
-"""The rooms of the house: who may import whom, so that a newcomer can read one layer without the ones below it."""
+"""The layers: a module imports only earlier layers, so that a newcomer can read one layer at a time."""
 
 import ast
 from collections.abc import Iterator
@@ -10,28 +10,28 @@ import penstock
 
 ROOT = Path(penstock.__file__).parent
 
-# A layer imports itself and what comes before it. Then there are no circles, and each can be understood in order.
+# A layer imports itself and earlier layers. So there are no import cycles, and the layers can be read in order.
 LAYERS = (
     "errors", "extras", "lazy", "core", "plan", "schedule", "storage", "kernels", "ledger", "monitor", "runtime", "backends",
     "executors", "text", "dedup", "models", "image", "video", "testing", "compat", "recipe", "reference", "cli", "__main__",
 )  # fmt: skip
 
-# Stages are written with what every user has: they must not know who runs them.
+# Stages use only what every user has: they must not depend on the executor.
 STAGES = {"text", "dedup", "models", "image", "video"}
 STAGES_MAY_USE = {"errors", "extras", "lazy", "core", "kernels", "storage"}
-# A workflow reads and writes by itself.
+# A dedup workflow contains readers and writers.
 MAY_ALSO_USE = {"dedup": {"text"}}
 
-# What decides is pure: the same arguments, the same decision, so that a run can be replayed and a cluster simulated.
+# Decisions are pure: equal arguments lead to equal decisions, so that a run can be replayed and a cluster simulated.
 PURE = {"core", "plan", "schedule"}
 IMPURE_MODULES = {
     "asyncio", "multiprocessing", "os", "random", "secrets", "socket", "subprocess", "threading", "time", "uuid",
 }  # fmt: skip
 
-# Names that say nothing about what is inside, and so collect everything.
+# Names that say nothing about the content of a module.
 EMPTY_NAMES = {"utils", "helpers", "common", "base", "misc", "internal"}
 
-# `penstock/__init__.py` is the front door: it names things from every room.
+# `penstock/__init__.py` names objects of every layer.
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 
 
@@ -62,7 +62,7 @@ def violations(path: Path) -> Iterator[str]:
     where = path.relative_to(ROOT)
     for line, used in layers_used(path):
         if used not in LAYERS:
-            # A name from the front door: allowed to those who write as a user does, below every layer it may lead to.
+            # A name of the top package: allowed only in layers after all that it may come from.
             if LAYERS.index(own) < LAYERS.index("testing"):
                 yield f"{where}:{line} imports penstock.{used}; import from the module where it lives"
         elif LAYERS.index(used) > LAYERS.index(own):
@@ -88,18 +88,18 @@ def named(path: Path) -> str:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=named)
-def test_a_module_lives_in_a_layer_and_imports_only_earlier_ones(path: Path) -> None:
-    assert layer_of(path) in LAYERS, "a new room belongs in the list above, and in docs"
+def test_a_module_belongs_to_a_layer_and_imports_only_earlier_ones(path: Path) -> None:
+    assert layer_of(path) in LAYERS, "add a new layer to the list above, and to the docs"
     assert list(violations(path)) == []
 
 
 @pytest.mark.parametrize("path", [path for path in MODULES if layer_of(path) in PURE], ids=named)
-def test_what_decides_is_pure(path: Path) -> None:
+def test_core_plan_and_schedule_are_pure(path: Path) -> None:
     assert list(impurities(path)) == []
 
 
 @pytest.mark.parametrize("path", MODULES, ids=named)
-def test_a_module_is_named_after_what_it_knows(path: Path) -> None:
+def test_no_module_has_a_meaningless_name(path: Path) -> None:
     assert not EMPTY_NAMES & {part.removesuffix(".py").strip("_") for part in path.relative_to(ROOT).parts}
 
 
@@ -118,7 +118,7 @@ def test_a_module_is_named_after_what_it_knows(path: Path) -> None:
         ("runtime/x.py", "import time, penstock.plan.plan", 0),
     ],
 )
-def test_the_rules_above_catch_what_they_should(
+def test_the_layer_rules_detect_violations(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, source: str, caught: int
 ) -> None:
     monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)

@@ -1,4 +1,4 @@
-"""What a stage author may rely on, and what is caught at the class statement."""
+"""The contract of a stage, and the mistakes that are reported when the class is defined."""
 
 import copy
 import pickle
@@ -26,7 +26,7 @@ class Fixed(Plain):
     max_worker_growth_gb = 2.0
 
 
-def test_a_stage_is_named_after_its_class_unless_it_says_otherwise() -> None:
+def test_a_stage_is_named_after_its_class_by_default() -> None:
     assert (Plain().name, Fixed().name) == ("Plain", "fixed")
     assert (Plain().resources, Plain().batch_size, Plain().num_workers()) == (Resources(cpus=1), 1, None)
 
@@ -105,7 +105,7 @@ def test_a_stage_may_be_a_dataclass() -> None:
     assert result.data["text"].to_pylist() == ["> a"]
 
 
-def test_of_several_declared_inputs_the_most_specific_class_wins() -> None:
+def test_the_inputs_of_the_most_specific_task_class_are_used() -> None:
     class Special(DocumentBatch):
         pass
 
@@ -116,7 +116,7 @@ def test_of_several_declared_inputs_the_most_specific_class_wins() -> None:
     stage = Choosy()
     without_text = pa_batch = make_batch(["a"], text_field="body")
     assert stage.missing_from(without_text) == ["text"]
-    assert stage.missing_from(Special("d", pa_batch.data)) == ["text"], "a subclass is what its base is"
+    assert stage.missing_from(Special("d", pa_batch.data)) == ["text"], "a subclass has the inputs of its base class"
     assert stage.validate_input(make_batch(["a"]))
     assert stage.input_spec_for_task(FileGroupTask) == (["reader_config"], [])
     assert stage.input_spec_for_task(Task) == (["data"], [])
@@ -130,7 +130,7 @@ def test_missing_attributes_and_columns_are_listed() -> None:
     assert Needy().missing_from(make_batch(["a"])) == ["shape", "url"]
 
 
-def test_a_stage_without_process_says_so() -> None:
+def test_a_stage_without_process_raises_an_error_that_names_it() -> None:
     with pytest.raises(NotImplementedError, match=r"stage 'Empty' \(Empty\) defines no process"):
         type("Empty", (ProcessingStage,), {})().process(make_batch(["a"]))
 
@@ -143,7 +143,7 @@ def test_fan_out_is_read_from_the_return_annotation() -> None:
     assert (Plain().is_fanout_stage(), Many().is_fanout_stage()) == (False, True)
 
 
-def test_what_a_stage_takes_and_gives_is_read_from_its_bases() -> None:
+def test_task_types_are_read_from_the_generic_base_class() -> None:
     class Child(Fixed):
         pass
 

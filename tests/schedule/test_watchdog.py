@@ -1,4 +1,4 @@
-"""What a stuck run says about each of its pools."""
+"""The reasons that a stalled run reports for each of its pools."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def get_ready(scheduler: Scheduler, actions: list[Action], now: float = 1.0) -> 
     return [action for action in scheduler.handle(now, *map(WorkerReady, workers)) if isinstance(action, RunBatch)]
 
 
-def test_a_worker_that_does_not_come_up() -> None:
+def test_the_reason_for_a_worker_that_does_not_become_ready() -> None:
     scheduler, _ = begin(PoolSpec("read", workers=1))
     scheduler.handle(40.0, Tick())
     assert why_nothing_moves(scheduler.state) == {"read": "a worker starting for 40 s"}
     assert scheduler.state.moved_at == 0.0
 
 
-def test_a_batch_that_does_not_end() -> None:
+def test_the_reason_for_a_batch_that_does_not_end() -> None:
     scheduler, actions = begin(PoolSpec("read", workers=2))
     first, second = get_ready(scheduler, actions)
     scheduler.handle(101.0, BatchDone(second.worker, second.batch, 100.0))
@@ -38,7 +38,7 @@ def test_a_batch_that_does_not_end() -> None:
     assert scheduler.state.moved_at == 101.0
 
 
-def test_credit_that_somebody_else_holds() -> None:
+def test_the_reason_for_waiting_for_credit_names_the_holder() -> None:
     cut, caption = PoolSpec("cut", workers=1), PoolSpec("caption", workers=1)
     scheduler, actions = begin(cut, caption, items=1, budget=2 * 10**9)
     [cutting] = get_ready(scheduler, actions)
@@ -51,7 +51,7 @@ def test_credit_that_somebody_else_holds() -> None:
     assert reasons["caption"].endswith("runs for 57 s")
 
 
-def test_a_worker_for_which_there_is_no_room() -> None:
+def test_the_reason_for_a_worker_that_fits_nowhere() -> None:
     scheduler, actions = begin(PoolSpec("embed", Resources(gpus=1)), PoolSpec("judge", Resources(gpus=2)), gpus=2)
     running = get_ready(scheduler, actions)
     for i, run in enumerate(running):
@@ -59,7 +59,7 @@ def test_a_worker_for_which_there_is_no_room() -> None:
     assert why_nothing_moves(scheduler.state)["judge"].startswith("no worker fits: needs 1 CPU, 2 GPUs, ")
 
 
-def test_items_that_are_not_a_batch_yet_and_a_barrier_that_is_not_reached() -> None:
+def test_the_reasons_for_an_incomplete_batch_and_a_waiting_barrier() -> None:
     pools = PoolSpec("read", workers=1), PoolSpec("group", batch_size=8, workers=1), PoolSpec("sort", barrier=True)
     scheduler, actions = begin(*pools, items=20)
     [reading] = get_ready(scheduler, actions)
@@ -67,4 +67,4 @@ def test_items_that_are_not_a_batch_yet_and_a_barrier_that_is_not_reached() -> N
     reasons = why_nothing_moves(scheduler.state)
     assert reasons["read"].startswith(f"batch {reading.batch} runs for 1 s")
     assert reasons["group"].startswith("has 1 of the 8 items of a batch")
-    assert "sort" not in reasons, "there is nothing for it yet"
+    assert "sort" not in reasons, "it has no items yet"
