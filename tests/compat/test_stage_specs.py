@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from penstock.compat.finder import install, uninstall
 from penstock.core.stage import ProcessingStage, WorkerLimits
 from penstock.core.task import Task
 
@@ -25,14 +23,7 @@ class Declares(Plain):
         return {"max_calls_per_worker": 7}
 
 
-@pytest.fixture
-def nemo_script() -> Iterator[None]:
-    install()
-    yield
-    uninstall()
-
-
-@pytest.mark.usefixtures("nemo_script")
+@pytest.mark.usefixtures("compat")
 def test_specs_passed_to_with_become_worker_limits() -> None:
     changed = (
         Plain().with_(xenna_stage_spec={"worker_max_growth_gb": 2}).with_(ray_stage_spec={"max_calls_per_worker": 3})
@@ -40,14 +31,14 @@ def test_specs_passed_to_with_become_worker_limits() -> None:
     assert changed.worker_limits() == WorkerLimits(None, 3, 2)
 
 
-@pytest.mark.usefixtures("nemo_script")
+@pytest.mark.usefixtures("compat")
 def test_specs_defined_as_methods_become_worker_limits_and_with_wins_over_them() -> None:
     assert Declares().worker_limits() == WorkerLimits(300.0, 7, None, 60.0)
     changed = Declares().with_(xenna_stage_spec={"worker_max_lifetime_m": 10}, max_tasks_per_worker=1)
     assert changed.worker_limits() == WorkerLimits(600.0, 1, None, 60.0)
 
 
-@pytest.mark.usefixtures("nemo_script")
+@pytest.mark.usefixtures("compat")
 def test_a_number_of_workers_in_a_spec_is_refused() -> None:
     with pytest.raises(
         ValueError,
@@ -56,7 +47,7 @@ def test_a_number_of_workers_in_a_spec_is_refused() -> None:
         Plain().with_(xenna_stage_spec={"num_workers": 4})
 
 
+@pytest.mark.usefixtures("no_compat")
 def test_specs_are_unknown_without_the_compatibility_layer() -> None:
-    uninstall()
     with pytest.raises(TypeError, match="with_\\(\\) has no setting 'xenna_stage_spec'; it has name, resources"):
         Plain().with_(xenna_stage_spec={"worker_max_growth_gb": 2})
