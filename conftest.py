@@ -1,4 +1,4 @@
-"""What holds for all tests: none writes into the home of whoever runs it, or fails because the machine is busy."""
+"""Settings of all tests: no test writes into the user's home, or fails because the machine is busy."""
 
 import signal
 from importlib.util import find_spec
@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# How long an example takes depends on who else is at work on the machine, and says nothing about the code.
+# The time of an example depends on the load of the machine and says nothing about the code.
 settings.register_profile("penstock", deadline=None)
 settings.load_profile("penstock")
 
-# A shell starts what runs in the background deaf to Ctrl-C, and tests that press it would inherit that.
+# A shell starts background processes with SIGINT ignored, and tests that send it would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Kernels for a GPU can be imported only where Triton is.
+# GPU kernels can be imported only where Triton is installed.
 _GPU_KERNELS = [
     f"src/penstock/{name}.py"
     for name in (

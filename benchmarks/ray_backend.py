@@ -190,10 +190,10 @@ def plan(nodes: int = 1_000, pools: int = 30) -> None:
     scheduler.begin(0.0, [Output(f"0_{i}", (0, i), 0) for i in range(50_000)])
     times = []
     for second in range(1, 21):
-        scheduler.ask_for_plan("asked")
+        scheduler.state.ask_for_plan("asked")
         start = time.perf_counter()
         scheduler.staffing.ask(float(second), "asked")
-        scheduler.staffing.decide(float(second), scheduler.nodes, scheduler._is_runnable)
+        scheduler.staffing.decide(float(second), scheduler._is_runnable)
         times.append(time.perf_counter() - start)
     print(
         f"plan: {1e3 * statistics.median(times):.1f} ms per decision ({pools} pools, {nodes} machines, "

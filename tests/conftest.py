@@ -1,4 +1,4 @@
-"""What tests share: a Ray cluster, started once for those that need it, and the name ``nemo_curator`` for one test."""
+"""Shared fixtures: a Ray cluster, started once for the tests that need it, and the compatibility layer."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ import pytest
 
 from penstock.compat import finder
 
-# The scripts are run by test_user_scripts; without the finder they cannot even be imported.
+# The scripts are run by test_user_scripts; without the finder they cannot be imported.
 collect_ignore = ["compat/scripts"]
 
-# A run goes to the cluster that this names; tests say themselves where theirs go.
+# A run would use the cluster named here; tests set it themselves.
 os.environ.pop("RAY_ADDRESS", None)
-# Whether Ray asks for tokens is one setting for a whole process, and its default depends on how a cluster was started.
-# These live for seconds, and one process uses several of them.
+# Token authentication of Ray is one setting per process, and its default depends on how a cluster was started. The
+# clusters of tests live for seconds, and one process uses several of them.
 os.environ["RAY_AUTH_MODE"] = "disabled"
 
 
-# Seconds for tests that start clusters or are marked slow, on a machine that does other work as well.
-_PATIENCE_S = 600
+# The limit for tests that start clusters or are marked slow, on a busy machine.
+_SLOW_TEST_TIMEOUT_S = 600
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give slow tests more time than the limit in pyproject.toml; one that names its own limit keeps it."""
+    """Raise the time limit of slow tests above the one in pyproject.toml, unless they set their own."""
     for item in items:
         slow = item.get_closest_marker("ray") or item.get_closest_marker("slow")
         if slow and not item.get_closest_marker("timeout"):
-            item.add_marker(pytest.mark.timeout(_PATIENCE_S))
+            item.add_marker(pytest.mark.timeout(_SLOW_TEST_TIMEOUT_S))
 
 
 @pytest.fixture(scope="session")
 def ray_address() -> Iterator[str]:
-    """Start a Ray of one node with four CPUs and two claimed GPUs, and return where it is."""
+    """Start a Ray cluster of one node with four CPUs and two claimed GPUs, and return its address."""
     cluster_utils = pytest.importorskip("ray.cluster_utils")
     cluster = cluster_utils.Cluster(
         initialize_head=True,
@@ -52,14 +52,14 @@ def ray_address() -> Iterator[str]:
 
 @pytest.fixture
 def on_ray(ray_address: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Have runs go to the cluster."""
+    """Run pipelines on the cluster."""
     monkeypatch.setenv("RAY_ADDRESS", ray_address)
     return ray_address
 
 
 @pytest.fixture
 def no_compat() -> Iterator[None]:
-    """Start and end without the finder, whatever ran before."""
+    """Remove the finder before and after the test."""
     finder.uninstall()
     yield
     finder.uninstall()
@@ -73,7 +73,7 @@ def compat(no_compat: None) -> None:
 
 @pytest.fixture
 def real_package(no_compat: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Put a package called ``nemo_curator`` on the path, as an installed one would be."""
+    """Put a package called ``nemo_curator`` on the path, as if it were installed."""
     package = tmp_path / "nemo_curator"
     package.mkdir()
     (package / "__init__.py").write_text("REAL = True\n")

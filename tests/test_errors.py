@@ -1,4 +1,4 @@
-"""Errors say what to do, print as they are, and survive a process border."""
+"""Errors say what to do, print their message unchanged, and can be pickled."""
 
 import copy
 import pickle
@@ -13,7 +13,7 @@ from penstock.errors import MissingColumnError, MissingExtraError, PlanError, Te
 from penstock.extras import PROBES, is_installed, require
 
 
-def test_every_error_is_in_the_drawing() -> None:
+def test_every_error_is_in_the_hierarchy_of_the_docstring() -> None:
     sources = Path(errors.__file__).parent.rglob("*.py")
     defined = {name for path in sources for name in re.findall(r"^class (\w+Error)\(", path.read_text(), re.MULTILINE)}
     assert set(re.findall(r"\w+Error", errors.__doc__ or "")) == defined
@@ -28,7 +28,7 @@ def test_every_error_is_in_the_drawing() -> None:
         Terminated(signal.SIGTERM),
     ],
 )
-def test_an_error_survives_a_process_border(error: BaseException) -> None:
+def test_an_error_can_be_pickled(error: BaseException) -> None:
     for other in (pickle.loads(pickle.dumps(error)), copy.deepcopy(error)):
         assert (type(other), str(other), vars(other)) == (type(error), str(error), vars(error))
 
@@ -48,7 +48,7 @@ def test_a_missing_column_suggests_another(present: list[str], parameter: str | 
     assert message.endswith(hint)
 
 
-def test_the_old_ways_to_catch_still_catch() -> None:
+def test_errors_are_also_instances_of_builtin_exceptions() -> None:
     assert issubclass(PlanError, ValueError)
     assert issubclass(MissingColumnError, KeyError)
     assert issubclass(MissingExtraError, ImportError)
@@ -59,7 +59,7 @@ def test_the_nearest_name_ignores_case() -> None:
     assert nearest("zzz", ["JsonlReader"]) is None
 
 
-def test_a_missing_extra_says_what_to_type() -> None:
+def test_a_missing_extra_names_the_pip_command() -> None:
     with pytest.raises(MissingExtraError, match=r"pip install 'penstock\[models\]'"):
         require("surely_not_installed", "models", "Classifying")
     assert is_installed("pandas")

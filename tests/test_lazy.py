@@ -1,4 +1,4 @@
-"""Packages that load what is used: all they offer is there, under the name type checkers know, and nothing else."""
+"""Packages with lazy imports offer exactly the names that type checkers see."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 
 @pytest.mark.parametrize("package", ["penstock.text", "penstock.dedup"])
-def test_everything_offered_is_there(package: str) -> None:
+def test_every_offered_name_can_be_imported(package: str) -> None:
     module = import_module(package)
     assert len(module.__all__) > 5
     for name in module.__all__:
@@ -18,14 +18,14 @@ def test_everything_offered_is_there(package: str) -> None:
     assert dir(module) == module.__all__
 
 
-def test_a_name_nobody_offers_is_an_error_that_names_it() -> None:
+def test_an_unknown_name_raises_an_error_that_names_it() -> None:
     with pytest.raises(ImportError, match="NoSuchFilter"):
         from penstock.text import NoSuchFilter  # type: ignore[attr-defined]  # noqa: F401
     with pytest.raises(AttributeError, match=r"'penstock\.text' has no attribute 'NoSuchFilter'"):
         _ = import_module("penstock.text").NoSuchFilter
 
 
-def test_who_deduplicates_loads_neither_numba_nor_pandas() -> None:
+def test_importing_dedup_loads_neither_numba_nor_pandas() -> None:
     script = (
         "import sys; from penstock.dedup import ExactDeduplicationWorkflow; print({'numba', 'pandas'} & {*sys.modules})"
     )

@@ -1,4 +1,4 @@
-"""What a user may import is listed, is there, and costs nothing until it is used."""
+"""Public names are listed, can be imported, and are loaded only when used."""
 
 import importlib
 import json
@@ -21,7 +21,7 @@ def test_every_listed_name_can_be_imported_and_the_list_is_sorted(name: str) -> 
 
 
 @pytest.mark.parametrize("name", ["penstock.text", "penstock.testing"])
-def test_every_class_and_function_of_ours_that_is_not_listed_belongs_elsewhere(name: str) -> None:
+def test_names_that_are_not_listed_belong_to_other_modules(name: str) -> None:
     module = importlib.import_module(name)
     own = {
         public
@@ -31,7 +31,7 @@ def test_every_class_and_function_of_ours_that_is_not_listed_belongs_elsewhere(n
     assert own <= set(module.__all__)
 
 
-def test_the_front_door_shows_exactly_what_it_lists() -> None:
+def test_the_top_package_offers_exactly_the_listed_names() -> None:
     assert set(dir(penstock)) == {*penstock.__all__, "__version__"}
     with pytest.raises(AttributeError, match="no attribute 'NoSuchThing'"):
         penstock.NoSuchThing  # type: ignore[attr-defined]  # noqa: B018
@@ -39,7 +39,7 @@ def test_the_front_door_shows_exactly_what_it_lists() -> None:
         assert getattr(penstock, name).__module__.startswith("penstock.")
 
 
-def test_what_a_user_types_first_comes_from_the_top() -> None:
+def test_common_names_are_offered_by_the_top_package() -> None:
     first = {
         "CompositeStage",
         "DocumentBatch",
@@ -54,7 +54,7 @@ def test_what_a_user_types_first_comes_from_the_top() -> None:
 
 
 @pytest.mark.parametrize("name", ["penstock", "penstock.cli.main"])
-def test_starting_loads_nothing_heavy(name: str) -> None:
+def test_importing_loads_no_heavy_module(name: str) -> None:
     script = f"import json, sys, {name}; print(json.dumps(list(sys.modules)))"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert not HEAVY & {module.split(".")[0] for module in json.loads(loaded.stdout)}

@@ -1,4 +1,4 @@
-"""The code blocks of README.md do what they say."""
+"""The code blocks of README.md run as written."""
 
 from __future__ import annotations
 

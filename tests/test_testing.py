@@ -1,4 +1,4 @@
-"""The tools for stage authors catch a stage that breaks its word."""
+"""The tools for stage authors report a stage that violates the contract."""
 
 import itertools
 import threading
@@ -23,7 +23,7 @@ COUNTER = itertools.count()
 
 
 class Good(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Adds the length of each text, and keeps its word."""
+    """Add the length of each text, and follow the contract."""
 
     name = "good"
 
@@ -83,14 +83,14 @@ class CannotTravel(Good):
         self.lock = threading.Lock()
 
 
-def test_a_good_stage_passes() -> None:
+def test_a_correct_stage_passes_the_contract() -> None:
     assert_stage_contract(Good(), make_batch(["a", "b c"]))
 
 
 @pytest.mark.parametrize(
     ("stage", "complaint"),
     [
-        (NotTheSameTwice(), "gives another result the second time"),
+        (NotTheSameTwice(), "returns a different result the second time"),
         (FailsOnNull(), "fails on null documents"),
         (FailsOnEmpty(), "fails on empty documents"),
         (FailsOnWhiteSpace(), "fails on white-space documents"),
@@ -100,18 +100,18 @@ def test_a_good_stage_passes() -> None:
     ],
 )
 @pytest.mark.parametrize("kind", [pa.large_string(), pa.string()], ids=str)
-def test_a_stage_that_breaks_its_word_is_caught(stage: Good, complaint: str, kind: pa.DataType) -> None:
+def test_a_stage_that_violates_the_contract_is_reported(stage: Good, complaint: str, kind: pa.DataType) -> None:
     batch = DocumentBatch("d", pa.table({"text": pa.array(["a", "b c"], kind)}))
     with pytest.raises(AssertionError, match=complaint):
         assert_stage_contract(stage, batch)
 
 
-def test_a_stage_that_cannot_travel_is_caught() -> None:
+def test_a_stage_that_cannot_be_pickled_is_reported() -> None:
     with pytest.raises(TypeError, match="pickle"):
         assert_stage_contract(CannotTravel(), make_batch(["a"]))
 
 
-def test_a_result_that_is_not_a_number_is_still_the_same_result() -> None:
+def test_equal_results_with_nan_are_equal() -> None:
     class NaN(Good):
         def length(self, text: str | None) -> Any:
             return float("nan")
@@ -156,7 +156,7 @@ def test_a_source_is_run_without_tasks() -> None:
     assert [task.task_id for task in run_stage(Source())] == ["0_0", "0_1"]
 
 
-def test_what_a_stage_set_aside_is_returned_beside_its_results() -> None:
+def test_rejected_records_are_returned_with_the_outputs() -> None:
     class Strict(ProcessingStage[DocumentBatch, DocumentBatch]):
         name = "strict"
 
@@ -175,7 +175,7 @@ def test_what_a_stage_set_aside_is_returned_beside_its_results() -> None:
     assert (rejection.task_id, len(rejection.excerpt)) == ("0_0", 2000)
 
 
-def test_a_list_goes_in_and_a_list_comes_out() -> None:
+def test_list_source_and_list_sink() -> None:
     given = [make_batch(["a"]), make_batch(["b"])]
     sink = ListSink()
     outputs = [task for made in run_stage(ListSource(given)) for task in run_stage(sink, made)]

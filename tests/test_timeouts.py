@@ -32,7 +32,7 @@ def test_every_test_has_a_limit(pytestconfig: pytest.Config) -> None:
 
 
 @pytest.mark.ray
-def test_a_test_with_a_cluster_has_a_longer_one(request: pytest.FixtureRequest) -> None:
+def test_a_test_with_a_cluster_has_a_longer_limit(request: pytest.FixtureRequest) -> None:
     marker = request.node.get_closest_marker("timeout")
     assert marker is not None
     assert marker.args == (600,)

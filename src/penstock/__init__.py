@@ -1,6 +1,6 @@
 """Penstock curates training data for large models: read, clean, filter, deduplicate, write.
 
-What a user types first comes from here; each name is loaded when it is used, so that ``import penstock`` is instant.
+The most common names are offered here; each is loaded on first use, so that ``import penstock`` is fast.
 """
 
 from __future__ import annotations

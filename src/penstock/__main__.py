@@ -1,4 +1,4 @@
-"""``python -m penstock`` is ``penstock``."""
+"""Run the command line as ``python -m penstock``."""
 
 from penstock.cli.main import main
 

@@ -5,21 +5,21 @@
     PenstockError                 something the user can act on; printed without a traceback by the CLI
     ├── PlanError                 the pipeline cannot run as written; holds every mistake found
     ├── RecipeError               a YAML recipe or an override on the command line is wrong
-    ├── InputError                a path cannot be read, or holds something else than it should
+    ├── InputError                a path cannot be read, or its content is not what was expected
     │   └── MissingColumnError    a batch lacks a column that a stage needs
-    ├── OutputError               a result cannot be written where it was asked for
-    ├── StageError                a stage raised while it worked on a task; names stage and task
+    ├── OutputError               a result cannot be written to the requested path
+    ├── StageError                a stage raised while it processed a task; names stage and task
     ├── LostRowsError             the counts of a run do not add up: rows were lost or doubled, a defect of Penstock
     ├── ClusterError              a cluster cannot be started, reached or used
     ├── CheckpointError           a checkpoint belongs to another pipeline, or cannot be read
-    ├── MissingExtraError         an optional dependency is not installed; says what to type
+    ├── MissingExtraError         an optional dependency is not installed; names the pip command
     ├── DuplicateAlarmError       a source would lose more documents as duplicates than is plausible (in dedup)
     └── MissingNameError          a script asks for a name of another framework that we do not have (in compat)
 
     SystemExit
     └── Terminated                SIGTERM or SIGHUP ended a run; the exit code is 143 or 129
 
-A message says what happened, where, what was expected, what came instead, and what to do about it.
+A message says what happened, where, what was expected, what was found, and what to do.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from difflib import get_close_matches
 
 
 class PenstockError(Exception):
-    """Something the user can act on."""
+    """An error that the user can act on."""
 
 
 class PlanError(PenstockError, ValueError):
@@ -44,7 +44,7 @@ class PlanError(PenstockError, ValueError):
         super().__init__(f"pipeline '{pipeline}' cannot run, {count}:{lines}")
 
     def __reduce__(self) -> tuple[type[PlanError], tuple[str, tuple[str, ...]]]:
-        """Rebuild from the two arguments, so that the error survives a process border."""
+        """Pickle by the two arguments, so that the error can be sent between processes."""
         return PlanError, (self.pipeline, self.mistakes)
 
 
@@ -53,7 +53,7 @@ class RecipeError(PenstockError, ValueError):
 
 
 class InputError(PenstockError):
-    """A path cannot be read, or holds something else than it should."""
+    """A path cannot be read, or its content is not what was expected."""
 
 
 class MissingColumnError(InputError, KeyError):
@@ -73,16 +73,16 @@ class MissingColumnError(InputError, KeyError):
         return str(self.args[0])
 
     def __reduce__(self) -> tuple[type[MissingColumnError], tuple[str, str, tuple[str, ...], str | None]]:
-        """Rebuild from the arguments, so that the error survives a process border."""
+        """Pickle by the arguments, so that the error can be sent between processes."""
         return MissingColumnError, (self.stage, self.column, self.present, self.parameter)
 
 
 class OutputError(PenstockError):
-    """A result cannot be written where it was asked for."""
+    """A result cannot be written to the requested path."""
 
 
 class StageError(PenstockError, RuntimeError):
-    """A stage raised while it worked on a task."""
+    """A stage raised while it processed a task."""
 
 
 class LostRowsError(PenstockError, RuntimeError):
@@ -105,7 +105,7 @@ class MissingExtraError(PenstockError, ImportError):
         super().__init__(f"{purpose} needs '{module}', which is not installed. Type: pip install 'penstock[{extra}]'")
 
     def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str, str]]:
-        """Rebuild from the arguments, so that the error survives a process border."""
+        """Pickle by the arguments, so that the error can be sent between processes."""
         return MissingExtraError, (self.module, self.extra, self.purpose)
 
 
@@ -125,12 +125,12 @@ class Terminated(SystemExit):
         super().__init__(128 + number)
 
     def __reduce__(self) -> tuple[type[Terminated], tuple[int]]:
-        """Rebuild from the signal, so that it survives a process border."""
+        """Pickle by the signal number, so that it can be sent between processes."""
         return Terminated, (self.signal,)
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """Return the known name that looks most like the one typed, if any does.
+    """Return the known name that is most similar to ``word``, or None if none is similar.
 
     >>> nearest("JsonlRaeder", ["JsonlReader", "ParquetReader"])
     'JsonlReader'
@@ -144,6 +144,6 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return "Did you mean 'x'?" with a leading space, or nothing."""
+    """Return " Did you mean 'x'?" with a leading space, or an empty string."""
     guess = nearest(word, known)
     return f" Did you mean '{guess}'?" if guess else ""

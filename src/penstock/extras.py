@@ -41,7 +41,7 @@ Type: pip install 'penstock[models]'
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.split(".")[0] != module.split(".")[0]:
-            raise  # the module is there, one of its own imports is broken: say that instead
+            raise  # the module is installed, but one of its own imports fails: report that instead
         raise MissingExtraError(module, extra, purpose) from None
 
 

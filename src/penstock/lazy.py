@@ -1,6 +1,6 @@
-"""A package whose names are loaded when they are used: to write a pipeline of two stages costs an import of two.
+"""Load the public names of a package on first use, so that importing the package is cheap.
 
-What a package offers, and from where, is said once, in its ``__init__.pyi``, which type checkers read too.
+The names and their modules are listed once, in the ``__init__.pyi`` of the package, which type checkers read too.
 """
 
 from __future__ import annotations

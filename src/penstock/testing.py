@@ -1,4 +1,4 @@
-"""What an author of stages needs to test one: make a batch, run a stage, check that it keeps its word."""
+"""Test stages: make a batch, run a stage, check that it follows the contract of a stage."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def run_stage(stage: ProcessingStage[Any, Any], *tasks: Task[Any]) -> list[Task[
 def run_stage_with_rejections(
     stage: ProcessingStage[Any, Any], *tasks: Task[Any]
 ) -> tuple[list[Task[Any]], list[Rejection]]:
-    """Run a stage, and also return the records it set aside."""
+    """Run a stage, and return its outputs and the records it set aside."""
     result = _run(stage, tasks)
     return result.outputs, result.rejections
 
@@ -64,7 +64,7 @@ def _run(stage: ProcessingStage[Any, Any], tasks: Sequence[Task[Any]]) -> ChainR
 
 
 class ListSource(ProcessingStage[EmptyTask, Task[Any]]):
-    """A source that gives the tasks it was made with."""
+    """A source that emits the tasks it was constructed with."""
 
     name = "list_source"
 
@@ -72,22 +72,22 @@ class ListSource(ProcessingStage[EmptyTask, Task[Any]]):
         self.tasks = list(tasks)
 
     def process(self, task: EmptyTask) -> list[Task[Any]]:
-        """Return copies, so that a second run finds them as they were."""
+        """Return copies, so that a second run starts from unchanged tasks."""
         return [copy.copy(given) for given in self.tasks]
 
 
 class ListSink(ProcessingStage[Task[Any], Task[Any]]):
-    """A sink that keeps what reaches it in ``tasks``, in the order of the input, also from other processes."""
+    """A sink that collects tasks from all worker processes in ``tasks``, in the order of the input."""
 
     name = "list_sink"
 
     def __init__(self) -> None:
-        # Through files: the copy of this stage that runs may live in another process.
+        # Tasks are kept in files, because the stage may run in another process.
         self._folder = make_owned_folder("sink")
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
 
     def process(self, task: Task[Any]) -> Task[Any]:
-        """Keep a task, and pass it on."""
+        """Store a task and return it unchanged."""
         target = self._folder / task.task_id
         temporary = self._folder / f".{task.task_id}.{os.getpid()}"
         temporary.write_bytes(joined(dump_task(task)))
@@ -96,26 +96,28 @@ class ListSink(ProcessingStage[Task[Any], Task[Any]]):
 
     @property
     def tasks(self) -> list[Task[Any]]:
-        """Everything kept so far."""
+        """The tasks collected so far."""
         kept = [load(path.read_bytes()) for path in self._folder.iterdir() if not path.name.startswith(".")]
         return sorted(kept, key=lambda task: (task._order, task.task_id))
 
 
 def assert_stage_contract(stage: ProcessingStage[Any, Any], batch: DocumentBatch) -> None:
-    """Assert what the engine relies on: declared columns, the same result twice, no trouble with odd input.
+    """Assert that a stage declares its columns, is deterministic, and accepts empty and null documents.
 
     >>> from penstock.text import ScoreFilter, WordCountFilter
     >>> assert_stage_contract(ScoreFilter(WordCountFilter(), score_field="words"), make_batch(["a b", "c"]))
     """
-    cloudpickle.loads(cloudpickle.dumps(stage))  # a worker may live in another process
+    cloudpickle.loads(cloudpickle.dumps(stage))  # a worker may run in another process
     missing = stage.missing_from(batch)
     assert not missing, f"the batch given for the test lacks {missing}, which '{stage.name}' declares as inputs"
     first, second = run_stage(stage, batch), run_stage(stage, batch)
-    assert _content(first) == _content(second), f"'{stage.name}' gives another result the second time"
+    assert _content(first) == _content(second), f"'{stage.name}' returns a different result the second time"
     for output in first:
         if isinstance(output, DocumentBatch):
             absent = set(stage.outputs()[1]) - set(output.get_columns())
-            assert not absent, f"'{stage.name}' declares the columns {sorted(absent)} as outputs, but gives none"
+            assert not absent, (
+                f"'{stage.name}' declares the columns {sorted(absent)} as outputs, but does not return them"
+            )
     _, text_columns = stage.input_spec_for_task(type(batch))
     table = batch.to_pyarrow()
     odd_batches = {"an empty batch": table.slice(0, 0)}
@@ -134,5 +136,5 @@ def assert_stage_contract(stage: ProcessingStage[Any, Any], batch: DocumentBatch
 
 
 def _content(tasks: Sequence[Task[Any]]) -> list[Any]:
-    # In words: what is not a number is not even equal to itself.
+    # As text: NaN is not equal to itself.
     return [repr(task.to_pyarrow().to_pylist()) if isinstance(task, DocumentBatch) else task.data for task in tasks]

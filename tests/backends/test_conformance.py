@@ -206,7 +206,7 @@ class Leisurely(Diary):
 
 
 def test_workers_are_replaced_after_max_tasks_per_worker(workers: Place) -> None:
-    stage = Leisurely(workers.folder / "diary").with_(num_workers=1, ray_stage_spec={"max_calls_per_worker": 3})
+    stage = Leisurely(workers.folder / "diary").with_(num_workers=1, max_tasks_per_worker=3)
     source = ListSource([make_batch(["a"]) for _ in range(6)])
     # Tasks with a timeout are reported one by one, so the driver knows when a worker has done three.
     assert len(workers.run([source, stage], task_timeout_s=120)) == 6

@@ -47,7 +47,7 @@ def test_summary_lists_pools_and_plans(tmp_path: Path) -> None:
     Pipeline("p", stages=[ListSource([make_batch(["a"])]), Nothing("shout", cpus=1.5)]).run(streaming(tmp_path))
     told = summary(tmp_path)
     assert [pool["name"] for pool in told["pools"]] == ["list_source", "shout"]
-    assert told["pools"][1]["border"] == "'list_source' is the source: what it gives spreads over workers"
+    assert told["pools"][1]["border"] == "'list_source' is the source: its tasks spread over workers"
     assert told["plans"][0]["reason"] == "start"
     assert told["budget_bytes"] > 0
 

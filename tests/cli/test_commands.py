@@ -109,7 +109,7 @@ def test_plan_shows_pools_and_reasons_without_running(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "Pool 2: jsonl_reader_stage … jsonl_writer" in done.stdout
     assert "apart because  'file_partitioning' is the source" in done.stdout
-    assert "in one go" in done.stdout
+    assert "in one pass" in done.stdout
     assert not (tmp_path / "clean").exists()
 
 

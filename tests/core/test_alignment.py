@@ -1,4 +1,4 @@
-"""Rows that went through a table and back are recognised, or nobody claims to know them."""
+"""Rows that went through a table and back are matched to their origin, or the origin is reported as unknown."""
 
 from typing import Any
 
@@ -26,48 +26,48 @@ FOUR = parent(id=["a", "b", "c", "d"], text=["w", "x", "y", "z"], lang=["en", "e
 
 
 @pytest.mark.parametrize("rows", [[0, 1, 2, 3], [1, 3], [0], [], [3, 2, 1, 0], [2, 2, 2, 2, 2]])
-def test_rows_are_known_by_their_values(rows: list[int]) -> None:
+def test_rows_are_matched_by_their_values(rows: list[int]) -> None:
     assert rows_of(FOUR, FOUR.data.take(pa.array(rows, pa.int64()))) == rows
 
 
-def test_a_frame_is_known_by_its_labels_although_every_value_changed() -> None:
+def test_rows_of_a_frame_are_matched_by_index_labels_when_every_value_changed() -> None:
     frame = FOUR.to_pandas()[["text", "lang"]].iloc[[1, 3]]
     assert rows_of(FOUR, frame.assign(lang="en")) == [1, 3]
 
 
-def test_labels_made_anew_are_not_believed() -> None:
+def test_a_reset_index_is_not_used_for_matching() -> None:
     frame = FOUR.to_pandas().iloc[[2, 3]].reset_index(drop=True)
     assert rows_of(FOUR, frame) == [2, 3]
 
 
-def test_with_every_value_changed_the_same_number_of_rows_is_the_same_rows() -> None:
+def test_an_equal_number_of_rows_is_matched_by_position_when_every_value_changed() -> None:
     table = pa.table({"text": ["W", "X", "Y", "Z"]})
     assert rows_of(FOUR, table) == [0, 1, 2, 3]
     assert rows_of(FOUR, table.slice(1)) is None
 
 
-def test_a_column_that_is_the_same_everywhere_is_no_evidence() -> None:
+def test_a_constant_column_is_not_used_for_matching() -> None:
     assert rows_of(FOUR, pa.table({"lang": ["en", "en"], "text": ["?", "!"]})) is None
 
 
-def test_a_numbering_made_anew_does_not_mislead() -> None:
+def test_a_renumbered_id_column_does_not_mislead_the_matching() -> None:
     texts = [f"a document about {letter}" for letter in "wxyz"]
     numbered = parent(rank=[0, 1, 2, 3], text=texts)
     assert rows_of(numbered, pa.table({"rank": [0, 1], "text": texts[2:]})) == [2, 3]
 
 
-def test_rows_without_a_key_are_known_by_their_order() -> None:
+def test_rows_without_a_unique_column_are_matched_by_their_order() -> None:
     twins = parent(host=["a", "a", "b", "b", "c"], words=[1, 2, 1, 1, 1])
     assert rows_of(twins, twins.data.take([1, 4])) == [1, 4]
     assert rows_of(twins, twins.data.take([0, 2, 3])) == [0, 2, 3]
 
 
-def test_of_twins_nobody_can_tell_which_was_kept() -> None:
+def test_the_match_of_equal_rows_is_uncertain() -> None:
     twins = parent(host=["a", "b", "b", "c"], words=[1, 1, 1, 1])
     assert rows_of(twins, twins.data.take([0, 1])) is None
 
 
-def test_a_table_put_in_place_of_another_is_compared_with_it() -> None:
+def test_a_replaced_table_is_matched_with_the_old_one() -> None:
     batch = parent(id=["a", "b", "c"], text=["x", "y", "z"])
     batch.data = batch.data.slice(1)
     assert batch.source_rows is not None
@@ -75,7 +75,7 @@ def test_a_table_put_in_place_of_another_is_compared_with_it() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:The inplace keyword")
-def test_a_frame_cut_in_place_is_no_longer_known() -> None:
+def test_the_origin_of_rows_is_unknown_after_a_frame_is_cut_in_place() -> None:
     batch = DocumentBatch("d", pd.DataFrame({"id": ["a", "b", "c"]}))
     batch.source_rows = np.arange(3)
     batch.data.drop(index=1, inplace=True)

@@ -1,4 +1,4 @@
-"""A composite is taken apart before anything runs, by the names of the stages inside."""
+"""A composite is decomposed before the run; settings are applied by the names of its stages."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -51,15 +51,16 @@ def test_settings_reach_the_stage_of_that_name_only() -> None:
     first, second = expand([given])
     assert (first.resources.cpus, first.batch_size) == (1, 1)
     assert (second.resources.cpus, second.batch_size) == (2, 4)
-    assert composite.inner[1].resources.cpus == 1, "the stages the user made stay as they were"
+    assert composite.inner[1].resources.cpus == 1, "the stages of the user are not changed"
+    assert [stage.batch_size for stage in expand([composite])] == [1, 1], "with_ returns a copy of the composite"
 
 
-def test_settings_for_a_name_that_is_not_there_suggest_one_that_is() -> None:
+def test_settings_for_an_unknown_stage_name_suggest_a_known_one() -> None:
     with pytest.raises(ValueError, match=r"no stage 'apend_a' to change; it has 'append_a'.* Did you mean 'append_a'"):
         expand([Of(Append("a")).with_({"apend_a": {"batch_size": 2}})])
 
 
-def test_settings_for_a_name_that_is_there_twice_are_refused() -> None:
+def test_settings_for_an_ambiguous_stage_name_are_refused() -> None:
     with pytest.raises(ValueError, match="has 2 stages 'append_a'"):
         expand([Of(Append("a"), Append("a")).with_({"append_a": {"batch_size": 2}})])
 
@@ -69,13 +70,13 @@ def test_settings_without_a_name_are_refused() -> None:
         Of(Append("a")).with_(resources=Resources(cpus=2))
 
 
-def test_wrong_settings_come_out_as_a_plan_error() -> None:
+def test_wrong_settings_are_reported_as_a_plan_error() -> None:
     pipeline = Pipeline("p", stages=[Of(Append("a")).with_({"b": {"batch_size": 2}})])
     with pytest.raises(PlanError, match="composite 'of' has no stage 'b'"):
         pipeline.run(InlineExecutor(show_progress=False), [make_batch(["x"])])
 
 
-def test_a_composite_stands_for_its_ends() -> None:
+def test_a_composite_has_the_inputs_of_its_first_and_the_outputs_of_its_last_stage() -> None:
     from penstock.text import ScoreFilter, WordCountFilter
 
     composite = Of(ScoreFilter(WordCountFilter(), text_field="body"), ScoreFilter(WordCountFilter(), score_field="n"))
@@ -91,6 +92,6 @@ def test_a_composite_without_a_name_is_named_after_its_class() -> None:
     assert Cleaning().name == "Cleaning"
 
 
-def test_a_composite_of_nothing_is_a_mistake_in_the_plan() -> None:
+def test_an_empty_composite_is_a_plan_error() -> None:
     with pytest.raises(PlanError, match="no stages"):
         run(Of())

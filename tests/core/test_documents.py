@@ -22,7 +22,7 @@ def from_lines(*objects: Any) -> pa.Table:
     return parse_rows(b"\n".join(json.dumps(thing).encode() for thing in objects)).to_table()
 
 
-def test_both_kinds_of_table_look_alike() -> None:
+def test_arrow_and_pandas_batches_have_the_same_interface() -> None:
     arrow = pa.table({"id": [1, 2], "text": ["a", "b"]})
     for data in (arrow, arrow.to_pandas()):
         batch = DocumentBatch("d", data)
@@ -33,12 +33,12 @@ def test_both_kinds_of_table_look_alike() -> None:
 
 
 @pytest.mark.parametrize("data", [{"text": ["a"]}, [{"text": "a"}], None, "a"])
-def test_anything_else_is_refused_where_it_was_made(data: Any) -> None:
+def test_other_data_is_refused_by_the_constructor(data: Any) -> None:
     with pytest.raises(TypeError, match=r"pyarrow\.Table or a pandas\.DataFrame, got"):
         DocumentBatch("d", data)
 
 
-def test_no_index_leaks_out_of_a_filtered_frame() -> None:
+def test_the_index_of_a_filtered_frame_is_dropped() -> None:
     frame = pd.DataFrame({"text": ["a", "b", "c", "d"], "n": [1, 2, 3, 4]})
     table = DocumentBatch("d", frame[frame["n"].isin([1, 2, 4])]).to_pyarrow()
     assert table.column_names == ["text", "n"]
@@ -59,7 +59,7 @@ def test_nested_and_mixed_values_are_python_objects_in_pandas_and_json_in_arrow(
 def test_json_made_in_pandas_survives_arrow() -> None:
     frame = pd.DataFrame({"text": ["a", "b"], "meta": [{"k": 1}, None]})
     assert DocumentBatch("d", DocumentBatch("d", frame).to_pyarrow()).to_pandas()["meta"].tolist() == [{"k": 1}, None]
-    assert frame["meta"].tolist() == [{"k": 1}, None], "the user's frame stays as it was"
+    assert frame["meta"].tolist() == [{"k": 1}, None], "the user's frame is not changed"
 
 
 @pytest.mark.parametrize(
@@ -82,23 +82,23 @@ def test_a_field_that_no_stage_touches_survives_a_stage_that_uses_pandas(values:
     assert [(type(value), value) for value in found] == [(type(value), value) for value in values]
 
 
-def test_numpy_numbers_inside_an_object_are_numbers() -> None:
+def test_numpy_numbers_inside_an_object_are_encoded_as_numbers() -> None:
     table = DocumentBatch("d", pd.DataFrame({"meta": [{"count": np.int64(3)}]})).to_pyarrow()
     assert json.loads(table["meta"][0].as_py()) == {"count": 3}
 
 
-def test_a_frame_that_arrow_cannot_hold_is_named() -> None:
+def test_a_frame_that_does_not_fit_into_arrow_raises_an_error_that_names_the_column() -> None:
     frame = pd.DataFrame({"thing": [b"bytes", 1]})
     with pytest.raises(TypeError, match="thing"):
         DocumentBatch("d", frame).to_pyarrow()
 
 
-def test_the_bytes_of_a_slice_are_its_own() -> None:
+def test_the_size_of_a_slice_counts_its_own_rows_only() -> None:
     table = make_batch(["x" * 1000] * 100).to_pyarrow()
     whole, tenth = DocumentBatch("d", table).num_bytes, DocumentBatch("d", table.slice(0, 10)).num_bytes
     assert whole > 100_000
     assert tenth == pytest.approx(whole / 10, rel=0.05)
 
 
-def test_a_batch_shows_its_name_and_not_its_documents() -> None:
+def test_the_repr_of_a_batch_shows_its_id_and_not_its_documents() -> None:
     assert repr(make_batch(["secret"])) == "DocumentBatch(not run yet, dataset='test', 1 items)"

@@ -1,4 +1,4 @@
-"""Files are put into groups in order, none lost, none twice."""
+"""Files are grouped in order; none is lost or repeated."""
 
 from itertools import pairwise
 
@@ -16,7 +16,7 @@ def files(sizes: list[int]) -> list[SizedFile]:
 
 
 @given(sizes=SIZES, blocksize=st.integers(1, 150))
-def test_a_block_is_as_full_as_it_can_be_and_no_fuller(sizes: list[int], blocksize: int) -> None:
+def test_a_group_holds_as_many_files_as_fit_into_the_blocksize(sizes: list[int], blocksize: int) -> None:
     given_files = files(sizes)
     groups = list(group_files(given_files, blocksize=blocksize))
     assert [file for group in groups for file in group] == given_files
@@ -27,12 +27,12 @@ def test_a_block_is_as_full_as_it_can_be_and_no_fuller(sizes: list[int], blocksi
 
 
 @given(sizes=SIZES, count=st.integers(1, 5))
-def test_a_number_of_files_is_kept_to(sizes: list[int], count: int) -> None:
+def test_a_group_holds_at_most_files_per_partition_files(sizes: list[int], count: int) -> None:
     groups = list(group_files(files(sizes), files_per_partition=count))
     assert [file for group in groups for file in group] == files(sizes)
     assert all(len(group) == count for group in groups[:-1])
 
 
 @pytest.mark.parametrize("sizes", [[], [5, 1]])
-def test_without_either_each_file_stands_alone(sizes: list[int]) -> None:
+def test_without_blocksize_and_files_per_partition_each_file_is_a_group(sizes: list[int]) -> None:
     assert list(group_files(files(sizes))) == [[file] for file in files(sizes)]

@@ -41,7 +41,7 @@ def test_a_function_may_return_none_to_drop_a_task() -> None:
     assert texts(drop, "a") == []
 
 
-def test_the_decorator_gives_a_stage_that_is_still_the_function() -> None:
+def test_a_decorated_function_is_a_stage_and_can_still_be_called() -> None:
     assert (upper.name, upper.resources, upper.batch_size) == ("upper", Resources(cpus=0.5), 4)
     assert (upper.__doc__, upper.__name__) == ("Shout.", "upper")  # type: ignore[attr-defined]
     called = upper(make_batch(["a"]))
@@ -49,7 +49,7 @@ def test_the_decorator_gives_a_stage_that_is_still_the_function() -> None:
     assert called.data["text"].to_pylist() == ["A"]
 
 
-def test_a_decorated_function_travels_to_other_processes() -> None:
+def test_a_decorated_function_can_be_pickled() -> None:
     assert texts(cloudpickle.loads(cloudpickle.dumps(upper)), "a") == [["A"]]
 
 

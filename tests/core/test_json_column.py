@@ -28,7 +28,7 @@ def test_objects_lists_and_mixtures_become_json(values: list[Any], texts: list[s
 
 
 @pytest.mark.parametrize("values", [["a", None], [1, 2], [True, None], [b"a"]])
-def test_values_of_one_plain_type_stay(values: list[Any]) -> None:
+def test_values_of_one_plain_type_are_not_encoded(values: list[Any]) -> None:
     frame = pd.DataFrame({"x": pd.Series(values, dtype=object)})
     encoded, names = encode_json_columns(frame)
     assert names == []

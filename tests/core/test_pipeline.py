@@ -1,4 +1,4 @@
-"""A pipeline reads well, refuses what is no stage, and is the same after a run as before."""
+"""A pipeline describes itself, accepts only stages, and is not changed by a run."""
 
 import pickle
 from pathlib import Path
@@ -18,7 +18,7 @@ def pass_on(task: DocumentBatch) -> DocumentBatch:
 
 
 class Counting(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """A stage with state of its own, which a second run must not inherit."""
+    """A stage with state, which a second run must not inherit."""
 
     def __init__(self) -> None:
         self.seen = 0
@@ -42,14 +42,14 @@ def test_adding_stages_chains() -> None:
         ("reader", "add_stage takes a stage, got 'reader'"),
     ],
 )
-def test_what_is_no_stage_is_refused_with_a_hint(wrong: Any, hint: str) -> None:
+def test_adding_something_that_is_not_a_stage_raises_an_error_with_a_hint(wrong: Any, hint: str) -> None:
     with pytest.raises(TypeError, match=hint):
         Pipeline("p").add_stage(wrong)
     with pytest.raises(TypeError, match=hint):
         Pipeline("p", stages=[wrong])
 
 
-def test_describe_reads_well() -> None:
+def test_describe_lists_every_stage_with_its_resources() -> None:
     stages: list[ProcessingStage[Any, Any]] = [
         JsonlReader("in"),
         ScoreFilter(WordCountFilter()),
@@ -75,7 +75,7 @@ def test_describe_needs_no_input_to_exist() -> None:
     assert Pipeline("empty").describe() == "Pipeline 'empty', 0 stages"
 
 
-def test_running_twice_gives_the_same_and_leaves_the_stages_as_they_were(tmp_path: Path) -> None:
+def test_a_second_run_has_the_same_result_and_the_stages_are_unchanged(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.jsonl").write_text('{"text": "a b"}\n{"text": "c"}\n')
     stages: list[ProcessingStage[Any, Any]] = [
@@ -96,7 +96,7 @@ def test_running_twice_gives_the_same_and_leaves_the_stages_as_they_were(tmp_pat
     assert pickle.dumps(stages) == before
 
 
-def test_build_takes_composites_apart_and_changes_nothing() -> None:
+def test_build_decomposes_composites_and_does_not_change_the_pipeline() -> None:
     pipeline = Pipeline("p", stages=[JsonlReader("in"), pass_on])
     assert [stage.name for stage in pipeline.build()] == ["file_partitioning", "jsonl_reader_stage", "pass_on"]
     assert [stage.name for stage in pipeline.stages] == ["jsonl_reader", "pass_on"]
@@ -109,7 +109,7 @@ def test_a_pipeline_without_stages_does_not_run() -> None:
         Pipeline("p").run(InlineExecutor(show_progress=False))
 
 
-def test_an_executor_need_not_be_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pipeline_runs_without_naming_an_executor(capsys: pytest.CaptureFixture[str]) -> None:
     [result] = Pipeline("p", stages=[ListSource([make_batch(["a"])])]).run()
     assert result.num_items == 1
     shown = capsys.readouterr()

@@ -1,4 +1,4 @@
-"""Resources refuse at once what no machine could mean."""
+"""Resources refuse impossible values."""
 
 import dataclasses
 from fractions import Fraction
@@ -22,31 +22,31 @@ def test_a_number_must_be_finite_and_not_negative(field: str, value: float) -> N
 
 @pytest.mark.parametrize("field", FIELDS)
 @pytest.mark.parametrize("value", [True, False, "2", [1]])
-def test_only_numbers_are_numbers(field: str, value: Any) -> None:
+def test_values_that_are_not_numbers_are_refused(field: str, value: Any) -> None:
     with pytest.raises(TypeError, match="expected a number"):
         Resources(**{field: value})
 
 
 @pytest.mark.parametrize("field", ["cpus", "gpus", "gpu_memory_gb"])
-def test_only_memory_may_be_left_open_with_none(field: str) -> None:
+def test_only_memory_gb_may_be_none(field: str) -> None:
     with pytest.raises(TypeError, match=field):
         Resources(**{field: None})  # type: ignore[arg-type]
     assert Resources(memory_gb=None) == Resources()
 
 
-def test_both_ways_to_ask_for_a_gpu_exclude_each_other() -> None:
+def test_gpus_and_gpu_memory_gb_exclude_each_other() -> None:
     with pytest.raises(ValueError, match="give one or the other"):
         Resources(gpus=1, gpu_memory_gb=8)
 
 
-def test_more_than_one_gpu_comes_in_whole_numbers() -> None:
+def test_more_than_one_gpu_must_be_a_whole_number() -> None:
     assert Resources(gpus=0.25).gpus == 0.25
     assert Resources(gpus=3.0).gpus == 3
     with pytest.raises(ValueError, match="Ask for 1 or 2"):
         Resources(gpus=1.5)
 
 
-def test_a_worker_needs_some_memory() -> None:
+def test_memory_of_zero_is_refused() -> None:
     with pytest.raises(ValueError, match="leave it out"):
         Resources(memory_gb=0)
 
@@ -60,23 +60,23 @@ def test_a_worker_needs_some_memory() -> None:
         (Resources(cpus=0), False),
     ],
 )
-def test_who_needs_a_gpu(resources: Resources, needs_gpu: bool) -> None:
+def test_requires_gpu(resources: Resources, needs_gpu: bool) -> None:
     assert resources.requires_gpu is needs_gpu
 
 
 @given(asked=st.integers(1, 10**6), device=st.integers(1, 10**6))
-def test_a_share_of_a_gpu_is_the_nearest_number_to_the_true_share(asked: int, device: int) -> None:
-    # The incumbent rounds to a tenth: 16 GB of an 80 GB device is 0.2, but 13 GB is 0.1625 and not 0.2.
+def test_a_gpu_share_is_not_rounded(asked: int, device: int) -> None:
+    # Not rounded to a tenth: 16 GB of an 80 GB device is 0.2, but 13 GB is 0.1625 and not 0.2.
     assert Resources(gpu_memory_gb=asked).gpu_share(device) == float(Fraction(asked, device))
 
 
-def test_gpu_memory_is_kept_as_asked_and_depends_on_the_device() -> None:
+def test_the_gpu_share_of_gpu_memory_gb_depends_on_the_device() -> None:
     asked = Resources(gpu_memory_gb=20)
     assert (asked.gpu_memory_gb, asked.gpu_share(80), asked.gpu_share(40)) == (20, 0.25, 0.5)
     assert Resources(gpus=2).gpu_share(80) == 2
 
 
-def test_resources_do_not_change() -> None:
+def test_resources_are_immutable() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         Resources().cpus = 2  # type: ignore[misc]
 
@@ -89,5 +89,5 @@ def test_resources_do_not_change() -> None:
         (Resources(cpus=4, gpu_memory_gb=16, memory_gb=8), "4 CPUs, 16 GB of one GPU, 8 GB memory"),
     ],
 )
-def test_resources_in_words(resources: Resources, words: str) -> None:
+def test_resources_as_text(resources: Resources, words: str) -> None:
     assert str(resources) == words

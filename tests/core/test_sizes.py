@@ -1,4 +1,4 @@
-"""Sizes as people write and read them."""
+"""Sizes are parsed and formatted."""
 
 from typing import Any
 
@@ -20,14 +20,14 @@ from penstock.core.sizes import human_bytes, parse_bytes
         ("2t", 2 * 10**12),
     ],
 )
-def test_sizes_are_understood(written: Any, size: int) -> None:
+def test_sizes_are_parsed(written: Any, size: int) -> None:
     assert parse_bytes(written) == size
 
 
 @pytest.mark.parametrize(
     "written", ["", "MB", "64XB", "-1", "1e6", "6 4", 0, -5, "0.1", True, None, float("nan"), float("inf")]
 )
-def test_what_is_no_size_is_refused(written: Any) -> None:
+def test_invalid_sizes_are_refused(written: Any) -> None:
     with pytest.raises(ValueError, match="is not a size"):
         parse_bytes(written)
 
@@ -36,5 +36,5 @@ def test_what_is_no_size_is_refused(written: Any) -> None:
     ("size", "words"),
     [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (1_550_000, "1.6 MB"), (2.5e9, "2.5 GB"), (10**15, "1000.0 TB")],
 )
-def test_sizes_are_shown(size: float, words: str) -> None:
+def test_sizes_are_formatted(size: float, words: str) -> None:
     assert human_bytes(size) == words

@@ -1,4 +1,4 @@
-"""Small tables travel as Arrow messages: the same table comes back, whatever it holds."""
+"""Small tables are sent as Arrow messages and restored without a change."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_a_small_table_is_packed_and_comes_back(name: str) -> None:
+def test_a_small_table_survives_packing_and_unpacking(name: str) -> None:
     table = SMALL[name]
     parcel = packed(table)
     assert parcel is not None
@@ -45,7 +45,7 @@ def test_a_small_table_is_packed_and_comes_back(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_others_are_left_to_pickle(name: str) -> None:
+def test_large_or_complex_tables_are_not_packed(name: str) -> None:
     assert packed(OTHERS[name]) is None
 
 
@@ -57,7 +57,7 @@ def test_a_batch_is_the_same_in_another_process_and_as_a_copy(name: str) -> None
         assert twin.data.equals(batch.data, check_metadata=True)
 
 
-def test_tables_that_differ_only_in_their_marks_are_told_apart() -> None:
+def test_schemas_that_differ_only_in_metadata_are_kept_apart() -> None:
     plain = pa.table({"t": ["x"]})
     marked = plain.replace_schema_metadata({b"origin": b"here"})
     for table in (plain, marked, plain):

@@ -1,4 +1,4 @@
-"""What a stage author may rely on, and what is caught at the class statement."""
+"""The contract of a stage, and the mistakes that are reported when the class is defined."""
 
 import copy
 import pickle
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock import DocumentBatch, FileGroupTask, ProcessingStage, Resources, Task
-from penstock.core.stage import Spec
+from penstock.core.stage import Spec, WorkerLimits
 from penstock.testing import make_batch, run_stage
 
 
@@ -23,11 +23,10 @@ class Fixed(Plain):
     def num_workers(self) -> int:
         return 3
 
-    def xenna_stage_spec(self) -> dict[str, Any]:
-        return {"slots_per_actor": 2}
+    max_worker_growth_gb = 2.0
 
 
-def test_a_stage_is_named_after_its_class_unless_it_says_otherwise() -> None:
+def test_a_stage_is_named_after_its_class_by_default() -> None:
     assert (Plain().name, Fixed().name) == ("Plain", "fixed")
     assert (Plain().resources, Plain().batch_size, Plain().num_workers()) == (Resources(cpus=1), 1, None)
 
@@ -63,16 +62,17 @@ def test_the_number_of_workers_given_in_with_wins_over_the_method(count: int | N
     assert Fixed().with_(name="x").num_workers() == 3
 
 
-def test_worker_settings_are_merged_over_the_old_ones() -> None:
-    changed = Fixed().with_(xenna_stage_spec={"worker_max_lifetime_m": 5}).with_(ray_stage_spec={"max_workers": 2})
-    assert changed.xenna_stage_spec() == {"slots_per_actor": 2, "worker_max_lifetime_m": 5}
-    assert changed.ray_stage_spec() == {"max_workers": 2}
-    assert Fixed().xenna_stage_spec() == {"slots_per_actor": 2}
+def test_worker_limits_of_with_are_added_to_those_of_the_class() -> None:
+    changed = Fixed().with_(max_worker_lifetime_s=300).with_(max_tasks_per_worker=2)
+    assert changed.worker_limits() == WorkerLimits(300, 2, 2.0)
+    assert Fixed().worker_limits() == WorkerLimits(max_worker_growth_gb=2.0)
+    assert Fixed().with_(max_worker_growth_gb=None).worker_limits() == WorkerLimits()
+    assert pickle.loads(pickle.dumps(changed)).worker_limits() == changed.worker_limits()
 
 
-def test_the_number_of_workers_has_one_place() -> None:
-    with pytest.raises(ValueError, match=r"Write with_\(num_workers=…\)"):
-        Plain().with_(xenna_stage_spec={"num_workers": 4})
+def test_with_suggests_a_setting_for_an_unknown_one() -> None:
+    with pytest.raises(TypeError, match=r"no setting 'max_task_per_worker'.* Did you mean 'max_tasks_per_worker'"):
+        Plain().with_(max_task_per_worker=4)
 
 
 @pytest.mark.parametrize("attribute", ["name", "resources", "batch_size", "runtime_env"])
@@ -105,7 +105,7 @@ def test_a_stage_may_be_a_dataclass() -> None:
     assert result.data["text"].to_pylist() == ["> a"]
 
 
-def test_of_several_declared_inputs_the_most_specific_class_wins() -> None:
+def test_the_inputs_of_the_most_specific_task_class_are_used() -> None:
     class Special(DocumentBatch):
         pass
 
@@ -116,7 +116,7 @@ def test_of_several_declared_inputs_the_most_specific_class_wins() -> None:
     stage = Choosy()
     without_text = pa_batch = make_batch(["a"], text_field="body")
     assert stage.missing_from(without_text) == ["text"]
-    assert stage.missing_from(Special("d", pa_batch.data)) == ["text"], "a subclass is what its base is"
+    assert stage.missing_from(Special("d", pa_batch.data)) == ["text"], "a subclass has the inputs of its base class"
     assert stage.validate_input(make_batch(["a"]))
     assert stage.input_spec_for_task(FileGroupTask) == (["reader_config"], [])
     assert stage.input_spec_for_task(Task) == (["data"], [])
@@ -130,7 +130,7 @@ def test_missing_attributes_and_columns_are_listed() -> None:
     assert Needy().missing_from(make_batch(["a"])) == ["shape", "url"]
 
 
-def test_a_stage_without_process_says_so() -> None:
+def test_a_stage_without_process_raises_an_error_that_names_it() -> None:
     with pytest.raises(NotImplementedError, match=r"stage 'Empty' \(Empty\) defines no process"):
         type("Empty", (ProcessingStage,), {})().process(make_batch(["a"]))
 
@@ -143,7 +143,7 @@ def test_fan_out_is_read_from_the_return_annotation() -> None:
     assert (Plain().is_fanout_stage(), Many().is_fanout_stage()) == (False, True)
 
 
-def test_what_a_stage_takes_and_gives_is_read_from_its_bases() -> None:
+def test_task_types_are_read_from_the_generic_base_class() -> None:
     class Child(Fixed):
         pass
 

@@ -1,4 +1,4 @@
-"""The id of a task follows from where it comes from: never from chance, time or the order of arrival."""
+"""The id of a task follows from its lineage, not from randomness, time or the order of arrival."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ class Same(ProcessingStage[DocumentBatch, DocumentBatch]):
 
 
 class Split(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """One task per document, the empty batch gives an empty list."""
+    """Return one task per document; an empty list for an empty batch."""
 
     def process(self, task: DocumentBatch) -> list[DocumentBatch]:
         table = task.to_pyarrow()
@@ -27,7 +27,7 @@ class Split(ProcessingStage[DocumentBatch, DocumentBatch]):
 
 
 class Pair(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Puts up to two tasks together."""
+    """Join up to two tasks."""
 
     batch_size = 2
 
@@ -48,7 +48,7 @@ def batches(*texts: str) -> list[Task[Any]]:
     return [make_batch([text]) for text in texts]
 
 
-def test_one_for_one_keeps_the_id() -> None:
+def test_one_output_for_one_input_keeps_the_id() -> None:
     assert ids(run(Same(), Same(), initial_tasks=batches("a", "b"))) == ["0_0", "0_1"]
 
 
@@ -101,8 +101,8 @@ def test_joint_children_come_from_all_the_sources() -> None:
 
 
 def test_a_task_that_returns_itself_beside_another_leaves_every_id_unique() -> None:
-    # A parent that is also its own first child must not change its name before its siblings are named after it:
-    # two tasks of one id are two files of one name.
+    # A parent that is also its own first child must keep its id until its siblings have theirs: two tasks with the same
+    # id would write the same file.
     class KeepAndCopy(ProcessingStage[DocumentBatch, DocumentBatch]):
         def process(self, task: DocumentBatch) -> list[DocumentBatch]:
             return [task, copy_of(task)]
@@ -115,7 +115,7 @@ def test_a_task_that_returns_itself_beside_another_leaves_every_id_unique() -> N
     assert ids(run(KeepAndCopy(), SplitTheFirst(), initial_tasks=batches("a"))) == ["0_0_0_0", "0_0_0_1", "0_0_1"]
 
 
-def test_a_batch_stage_may_choose_among_its_inputs_and_each_stays_itself() -> None:
+def test_a_batch_stage_may_return_some_of_its_inputs_which_keep_their_ids() -> None:
     class EverySecond(ProcessingStage[DocumentBatch, DocumentBatch]):
         batch_size = 4
 
@@ -153,7 +153,7 @@ def test_the_users_own_tasks_are_not_changed() -> None:
     assert (result.task_id, result._metadata) == ("0_0", {"label": "seen"})
 
 
-def test_what_a_task_carries_reaches_its_children_unless_they_say_otherwise() -> None:
+def test_children_inherit_metadata_that_the_stage_does_not_set() -> None:
     [parent] = root_tasks([FileGroupTask("crawl", ["a"], _metadata={"lang": "en", "depth": 1})])
     child, silent = FileGroupTask("", ["b"], _metadata={"depth": 2}), FileGroupTask("own", ["c"])
     adopt_many(parent, [child, silent])
@@ -163,7 +163,7 @@ def test_what_a_task_carries_reaches_its_children_unless_they_say_otherwise() ->
 
 def test_siblings_do_not_count_each_others_stages() -> None:
     class SplitAndShare(ProcessingStage[DocumentBatch, DocumentBatch]):
-        """Hands its own lists on to every child, as many scripts do."""
+        """Pass its own lists to every child, as many scripts do."""
 
         name = "Split"
 
@@ -174,7 +174,7 @@ def test_siblings_do_not_count_each_others_stages() -> None:
     assert [[record.stage_name for record in task._stage_perf] for task in results] == [["Same", "Split", "Same"]] * 2
 
 
-def test_what_is_made_of_many_has_one_record_per_stage() -> None:
+def test_a_task_with_many_parents_has_one_record_per_stage() -> None:
     class Regroup(ProcessingStage[DocumentBatch, DocumentBatch]):
         batch_size = 8
 

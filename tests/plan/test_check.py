@@ -48,7 +48,7 @@ def mistakes(*stages: Stage, cluster: Cluster = LAPTOP, **options: Any) -> list[
     return check(stages, cluster, **options)
 
 
-def test_a_good_pipeline_has_none() -> None:
+def test_a_correct_pipeline_has_no_mistakes() -> None:
     assert mistakes(Work(), Needs("text", adds=("n",)), Needs("n", "body"), JsonlWriter("out")) == []
     stages: list[Stage] = [FilePartitioningStage("in"), JsonlReaderStage(), Needs("whatever"), JsonlWriter("out")]
     assert mistakes(*stages, initial_tasks=None) == []
@@ -78,7 +78,7 @@ def test_a_good_pipeline_has_none() -> None:
         ),
     ],
 )
-def test_each_mistake_says_which_stage_and_what_to_do(stage: Stage, mistake: str) -> None:
+def test_each_mistake_names_the_stage_and_says_what_to_do(stage: Stage, mistake: str) -> None:
     [found] = mistakes(stage)
     assert mistake in found
 
@@ -127,13 +127,13 @@ def test_a_stage_that_cannot_be_resumed_forbids_a_checkpoint() -> None:
     assert "stage 'work' cannot be resumed (is_resumable=False); run without checkpoint_path" in found
 
 
-def test_neighbours_must_speak_of_the_same_tasks() -> None:
+def test_neighbouring_stages_must_have_matching_task_types() -> None:
     assert mistakes(JsonlWriter("out"), Work()) == [
-        "stage 'work' takes DocumentBatch, but 'jsonl_writer' before it gives FileGroupTask"
+        "stage 'work' takes DocumentBatch, but 'jsonl_writer' before it emits FileGroupTask"
     ]
 
 
-def test_the_first_stage_must_take_what_there_is() -> None:
+def test_the_first_stage_must_accept_the_initial_tasks() -> None:
     [nothing_before] = mistakes(Work(), initial_tasks=None)
     assert (
         "takes DocumentBatch, but nothing comes before it; begin with a reader, or pass initial_tasks" in nothing_before
@@ -192,7 +192,7 @@ def test_a_stage_that_declares_no_outputs_may_add_any_column() -> None:
         ("s3://bucket/data", "s3://bucket/data/"),
     ],
 )
-def test_input_and_output_lie_apart(read: str, written: str) -> None:
+def test_an_output_folder_that_overlaps_the_input_is_refused(read: str, written: str) -> None:
     # mode="overwrite" clears the output folder, with everything below it; and a second run would read its own output.
     stages: list[Stage] = [FilePartitioningStage(read), JsonlReaderStage(), ParquetWriter(written)]
     [found] = mistakes(*stages, initial_tasks=None)
@@ -201,7 +201,7 @@ def test_input_and_output_lie_apart(read: str, written: str) -> None:
 
 
 @pytest.mark.parametrize(("read", "written"), [("data", "data2"), ("data/in", "data/out"), ("s3://a/x", "s3://b/x")])
-def test_neighbouring_folders_are_apart(read: str, written: str) -> None:
+def test_neighbouring_folders_do_not_overlap(read: str, written: str) -> None:
     stages: list[Stage] = [FilePartitioningStage(read), JsonlReaderStage(), ParquetWriter(written)]
     assert mistakes(*stages, initial_tasks=None) == []
 

@@ -1,4 +1,4 @@
-"""A plan reads like a plan: pools, stages, what a worker needs, why a border, how many bytes."""
+"""The text of a plan: pools, stages, resources, reasons for pool boundaries, expected bytes."""
 
 from penstock import DocumentBatch, Resources, processing_stage
 from penstock.core.cluster import Cluster, Gpu, Node
@@ -16,7 +16,7 @@ def classify(task: DocumentBatch) -> DocumentBatch:
     return task
 
 
-def test_a_plan_in_full() -> None:
+def test_the_full_text_of_a_plan() -> None:
     filters = [ScoreFilter(WordCountFilter()), ScoreFilter(RepeatedLinesFilter())]
     stages = [*JsonlReader("crawl").decompose(), *filters, classify, JsonlWriter("clean")]
     files = [SizedFile("crawl/a.jsonl", 3_000_000), SizedFile("crawl/b.jsonl", 1_000_000)]
@@ -32,13 +32,13 @@ def test_a_plan_in_full() -> None:
         "    1. file_partitioning  reads crawl",
         "",
         "Pool 2: jsonl_reader_stage … repeated_lines",
-        "  apart because  'file_partitioning' is the source: what it gives spreads over workers",
+        "  apart because  'file_partitioning' is the source: its tasks spread over workers",
         "  a worker       1 CPU",
         "  workers        as many as keep up",
         "  expected       2 tasks, at most 4.0 MB as stored",
         "    2. jsonl_reader_stage",
         "    3. word_count          ┐",
-        "    4. repeated_lines      ┘ in one go",
+        "    4. repeated_lines      ┘ in one pass",
         "",
         "Pool 3: classify",
         "  apart because  a worker needs 1 CPU, 0.5 GPU from here on, 1 CPU before",
@@ -56,8 +56,8 @@ def test_a_plan_in_full() -> None:
     ]
 
 
-def test_three_merged_filters_are_bracketed_and_nothing_is_expected_of_unknown_input() -> None:
+def test_merged_filters_are_bracketed_and_unknown_input_has_no_expected_size() -> None:
     filters = [ScoreFilter(WordCountFilter()).with_(name=name) for name in ("a", "bb", "c")]
     text = explain(make_plan("p", filters, WORKSTATION, initial_tasks=[make_batch(["x"])]))
     assert "expected" not in text
-    assert text.split("\n")[-3:] == ["    1. a   ┐", "    2. bb  │", "    3. c   ┘ in one go"]
+    assert text.split("\n")[-3:] == ["    1. a   ┐", "    2. bb  │", "    3. c   ┘ in one pass"]

@@ -1,4 +1,4 @@
-"""Neighbours share a worker unless something is gained by separating them, and the plan says what."""
+"""Neighbouring stages share a worker unless separating them has a benefit, and the plan gives the reason."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def many_too(task: DocumentBatch) -> list[DocumentBatch]:
 
 
 def one_or_two(first: Stage, second: Stage) -> str | None:
-    """Return why two stages are apart, or None if they share a pool."""
+    """Return the reason for two pools, or None if the stages share one."""
     pools = fuse([first, second])
     assert pools[0].border == ""
     assert [stage for pool in pools for stage in pool.stages] == [first, second]
@@ -48,7 +48,7 @@ GPU = Resources(gpus=0.5)
 def test_the_source_is_a_pool_of_its_own_whatever_it_declares() -> None:
     [source, rest] = fuse([A, B], begins_with_source=True)
     assert [stage.name for stage in source.stages] == ["a"]
-    assert rest.border == "'a' is the source: what it gives spreads over workers"
+    assert rest.border == "'a' is the source: its tasks spread over workers"
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_the_source_is_a_pool_of_its_own_whatever_it_declares() -> None:
     [
         (Many("a"), B, "'a' turns one task into many, which spread over workers"),
         (many_too, B, "'many_too' turns one task into many, which spread over workers"),
-        (A, Barrier("b"), "'b' needs all of its input before it gives any output"),
+        (A, Barrier("b"), "'b' needs all of its input before it emits any output"),
         (A.with_(num_workers=2), B, "'a' asks for a fixed number of workers (2)"),
         (A, B.with_(num_workers_per_node=0.5), "'b' asks for a fixed number of workers (0.5)"),
         (A.with_(num_workers=2), B.with_(num_workers=3), "'a' asks for a fixed number of workers (2)"),
@@ -66,11 +66,11 @@ def test_the_source_is_a_pool_of_its_own_whatever_it_declares() -> None:
         (A, B.with_(resources=Resources(memory_gb=2)), "a worker needs 1 CPU, 2 GB memory from here on, 1 CPU before"),
         (A, B.with_(runtime_env={"pip": ["x"]}), "'b' runs in another environment than 'a'"),
         (A, B.with_(batch_size=8), "'b' takes 8 tasks at a time"),
-        (A.with_(xenna_stage_spec={"slots_per_actor": 2}), B, "'b' has other worker settings than 'a'"),
-        (A, B.with_(ray_stage_spec={"max_workers": 2}), "'b' has other worker settings than 'a'"),
+        (A.with_(max_worker_lifetime_s=2), B, "'b' replaces its workers at other limits than 'a'"),
+        (A, B.with_(max_tasks_per_worker=2), "'b' replaces its workers at other limits than 'a'"),
     ],
 )
-def test_why_two_stages_are_apart(first: Stage, second: Stage, reason: str) -> None:
+def test_the_reason_for_a_pool_boundary(first: Stage, second: Stage, reason: str) -> None:
     assert one_or_two(first, second) == reason
 
 
@@ -89,11 +89,11 @@ def test_why_two_stages_are_apart(first: Stage, second: Stage, reason: str) -> N
         (A.with_(runtime_env={"pip": ["x"]}), B.with_(runtime_env={"pip": ["x"]})),
     ],
 )
-def test_what_may_share_a_worker(first: Stage, second: Stage) -> None:
+def test_stages_that_share_a_worker(first: Stage, second: Stage) -> None:
     assert one_or_two(first, second) is None
 
 
-def test_a_pool_needs_what_its_neediest_stage_needs() -> None:
+def test_a_pool_needs_the_resources_of_its_most_demanding_stage() -> None:
     small, large = A.with_(resources=Resources(cpus=0.25), batch_size=4), B.with_(resources=Resources(cpus=1))
     [pool] = fuse([small, large])
     assert (pool.resources, pool.batch_size, pool.num_workers) == (Resources(cpus=1), 4, None)
@@ -102,19 +102,19 @@ def test_a_pool_needs_what_its_neediest_stage_needs() -> None:
 
 
 def test_thirty_stages_of_one_core_are_one_pool() -> None:
-    # The incumbent wants one worker of each at once: 28 filters are refused below 33 cores.
+    # One worker per stage would need 30 cores.
     [pool] = fuse([Work(f"filter_{number}") for number in range(30)])
     assert len(pool.stages) == len(pool.steps) == 30
     assert pool.resources == Resources(cpus=1)
     assert pool.name == "filter_0 … filter_29"
 
 
-def test_pools_have_names_of_their_own() -> None:
+def test_pool_names_are_unique() -> None:
     gpu = B.with_(resources=GPU)
     assert [pool.name for pool in fuse([A, gpu, A, gpu])] == ["a", "b", "a #2", "b #2"]
 
 
-def test_filters_merge_into_one_step_and_stay_stages_of_their_own() -> None:
+def test_filters_merge_into_one_step_and_are_still_listed_as_stages() -> None:
     filters = [
         ScoreFilter(WordCountFilter()),
         ScoreFilter(RepeatedLinesFilter()).with_(name="lines"),
@@ -130,6 +130,6 @@ def test_filters_merge_into_one_step_and_stay_stages_of_their_own() -> None:
     assert [stage.name for stage in filters] == ["word_count", "lines", "word_count"]
 
 
-def test_merging_stops_at_a_border_of_a_pool() -> None:
+def test_stages_of_different_pools_are_not_merged() -> None:
     filters: list[Stage] = [ScoreFilter(WordCountFilter()), ScoreFilter(WordCountFilter()).with_(num_workers=1)]
     assert [len(pool.steps) for pool in fuse(filters)] == [1, 1]

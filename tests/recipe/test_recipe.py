@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from penstock import Resources
+from penstock.core.stage import WorkerLimits
 from penstock.core.workflow import WorkflowBase
 from penstock.errors import RecipeError
 from penstock.recipe.recipe import Recipe, find_recipe, load_recipe, shipped_recipes
@@ -52,6 +53,17 @@ def test_a_recipe_becomes_a_pipeline(tmp_path: Path) -> None:
     assert rule.min_words == 3
     assert (stage.name, stage.resources) == ("long_enough", Resources(cpus=2))
     assert recipe.pipeline.stages[2].writes_to() == "out/"
+
+
+def test_worker_limits_are_keys_of_a_stage_also_in_the_spelling_of_nemo_curator(tmp_path: Path) -> None:
+    stage = "  - {_target_: ScoreFilter, filter_obj: {_target_: WordCountFilter}, "
+    ours = stage + "max_worker_lifetime_s: 3600, max_tasks_per_worker: 5, max_worker_growth_gb: 2}\n"
+    theirs = stage + (
+        "xenna_stage_spec: {worker_max_lifetime_m: 60, worker_max_growth_gb: 2}, "
+        "ray_stage_spec: {max_calls_per_worker: 5}}\n"
+    )
+    one, other = load(tmp_path, f"stages:\n{ours}{theirs}").pipeline.stages
+    assert one.worker_limits() == other.worker_limits() == WorkerLimits(3600, 5, 2)
 
 
 def test_overrides_change_variables_and_nested_values(tmp_path: Path) -> None:

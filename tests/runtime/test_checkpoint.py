@@ -159,7 +159,7 @@ def test_another_pipeline_is_refused_but_other_resources_are_not(tmp_path: Path)
     run(pipeline, tmp_path / "checkpoint")
     with pytest.raises(CheckpointError, match=r"stage 2 'jsonl_reader_stage'|stage 3|stage 4"):
         run([*pipeline[:1], *pipeline[2:]], tmp_path / "checkpoint")
-    moved = [*pipeline[:1], pipeline[1].with_(num_workers=2), *pipeline[2:]]
+    moved = [*pipeline[:1], pipeline[1].with_(num_workers=2, max_tasks_per_worker=9), *pipeline[2:]]
     assert len(run(moved, tmp_path / "checkpoint")) == 5
 
 

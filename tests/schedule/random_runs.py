@@ -34,7 +34,7 @@ FANS = ("one", "filter", "many", "none")
 
 
 class Brief:
-    """Shows only what is not as usual, so that a failing example can be read."""
+    """Show only values that are not the default, so that a failing example can be read."""
 
     def __repr__(self) -> str:
         shown = (f.name for f in fields(self) if getattr(self, f.name) != f.default)  # type: ignore[arg-type]
@@ -43,7 +43,7 @@ class Brief:
 
 @dataclass(frozen=True, repr=False)
 class PoolCase(Brief):
-    """One pool, in numbers that can be copied from a failing example."""
+    """One pool, as numbers that can be copied from a failing example."""
 
     seconds: float = 0.1
     law: str = "constant"
@@ -55,7 +55,7 @@ class PoolCase(Brief):
     barrier: bool = False
     start_up: float = 0.0
     stop: float = 0.0
-    # Which source items have a poisonous row here, or are refused: every so-many-th.
+    # Every n-th source item has a poisonous row here, or is refused.
     poison_every: int = 0
     refuse_every: int = 0
     hang_probability: float = 0.0
@@ -63,7 +63,7 @@ class PoolCase(Brief):
     setup_fails_first: int = 0
     late_results: bool = False
     max_tasks: int | None = None
-    # Which workers never get their place or are never ready, counted in the order they are started: every so-many-th.
+    # Every n-th started worker never gets its resources, or is never ready.
     unplaced_every: int = 0
     never_ready_every: int = 0
     silence_probability: float = 0.0
@@ -85,7 +85,7 @@ class RunCase(Brief):
     kills: int = 0
     lost_node: str | None = None
     joins: bool = False
-    # A node that vanishes without a word, when that happens, and whether anything ever says so.
+    # A node that vanishes, when that happens, and whether it is ever reported.
     silent_node: str | None = None
     silent_from: float = 0.0
     is_reported: bool = False
@@ -179,7 +179,7 @@ def _service(pool: PoolCase) -> ServiceLaw:
 
 
 def fan_out(fan: str, order: Order) -> int:
-    """How many items come of one, told from its position alone, so that every attempt gives the same."""
+    """Return the number of outputs of an item, from its position alone, so that every attempt has the same result."""
     position = sum(order)
     return {"one": 1, "none": 0, "filter": int(position % 3 > 0), "many": 1 + position % 4}[fan]
 
@@ -212,7 +212,7 @@ def nodes(draw: st.DrawFn) -> tuple[Node, ...]:
 
 @st.composite
 def calm_pools(draw: st.DrawFn, cluster: Cluster) -> PoolCase:
-    """A pool in which nothing goes wrong, and that has a place somewhere."""
+    """A pool without failures that fits on some node."""
     fitting = [need for need in NEEDS if cluster.why_not(need) is None] or [Resources(cpus=0.5)]
     return PoolCase(
         seconds=draw(st.sampled_from([0.001, 0.05, 0.3, 1.0])),
@@ -231,7 +231,7 @@ def calm_pools(draw: st.DrawFn, cluster: Cluster) -> PoolCase:
 
 @st.composite
 def calm_runs(draw: st.DrawFn) -> RunCase:
-    """A run in which nothing goes wrong."""
+    """A run without failures."""
     machines = draw(nodes())
     pools = draw(st.lists(calm_pools(Cluster(machines)), min_size=1, max_size=5))
     while sum(pool.fan == "many" for pool in pools) > 2:
@@ -279,7 +279,7 @@ def _troubled(draw: st.DrawFn, pool: PoolCase) -> PoolCase:
 
 @st.composite
 def unresponsive_runs(draw: st.DrawFn) -> RunCase:
-    """A run in which, beside all other trouble, answers do not come: of workers that start, work or stop, and of nodes."""
+    """A run with failures in which workers that start, run or stop, and nodes, may also not answer."""
     run = draw(troubled_runs())
     rest = Cluster(tuple(node for node in run.nodes[1:] if node.name != run.lost_node))
     may_vanish = all(rest.why_not(pool.need) is None for pool in run.pools)
@@ -308,7 +308,7 @@ def _unresponsive(draw: st.DrawFn, pool: PoolCase) -> PoolCase:
 
 
 def expected_results(run: RunCase, dead: Sequence[tuple[int, str]] = ()) -> tuple[set[str], set[str]]:
-    """Return what must come out, and what may: items that died may have given something before."""
+    """Return the required and the allowed results: items that failed may have emitted outputs before."""
     must, may = set(), set()
     gone = set(dead)
 

@@ -1,4 +1,4 @@
-"""An independent look at a recorded run: recomputes from the log alone what the scheduler promises."""
+"""Check a recorded run independently: verify the guarantees of the scheduler from the log alone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SLACK = 1e-6
 
 @dataclass
 class Usage:
-    """What is in use on one node."""
+    """The used resources of one node."""
 
     node: Node
     cpus: float = 0.0
@@ -52,7 +52,7 @@ def check_resources(
     """Property 1: no node and no GPU is ever overbooked; starting, draining and stopping workers count."""
     usage = {node.name: Usage(node) for node in cluster.nodes}
     alive: dict[str, StartWorker] = {}
-    # A worker that was killed and whose end is not heard of is taken to be gone after a while.
+    # A killed worker whose end is not reported counts as ended after a while.
     gone_at: dict[str, float] = {}
 
     def release(worker: str) -> None:
@@ -81,7 +81,7 @@ def check_resources(
 
 
 def check_no_stop_in_mid_task(trace: Trace, fatal: str | None = None) -> None:
-    """Property 8: whoever is told to stop has nothing in hand; only what hangs is killed."""
+    """Property 8: a worker that is told to stop has no batch; only hanging workers are killed."""
     hands: dict[str, set[int]] = defaultdict(set)
     for _, entry in trace.log:
         match entry:
@@ -96,7 +96,7 @@ def check_no_stop_in_mid_task(trace: Trace, fatal: str | None = None) -> None:
 
 
 def check_one_batch_per_item(trace: Trace) -> None:
-    """Property 4: an item is worked on in one batch only, however often that is tried, and by one worker at a time."""
+    """Property 4: an item is in one batch only, however often that is retried, and runs on one worker at a time."""
     batch_of: dict[str, int] = {}
     running: dict[int, str] = {}
     for _, entry in trace.log:
@@ -111,25 +111,25 @@ def check_one_batch_per_item(trace: Trace) -> None:
             case WorkerGone(worker) | WorkerLost(worker) | KillWorker(worker):
                 running = {batch: who for batch, who in running.items() if who != worker}
             case NodeLost():
-                running = {}  # whoever was elsewhere is not given again before it ends: seen by results being unique
+                running = {}  # other copies are not assigned again before they end: checked by results being unique
     assert len(set(trace.results)) == len(trace.results)
 
 
 def check_workers_are_used(trace: Trace) -> None:
-    """Property 7: no worker ends without having done anything."""
+    """Property 7: no worker ends without having run a batch."""
     started = {entry.worker for _, entry in trace.log if isinstance(entry, StartWorker)}
     used = {entry.worker for _, entry in trace.log if isinstance(entry, RunBatch)}
     assert not started - used, f"started for nothing: {sorted(started - used)}"
 
 
 def batches(trace: Trace, pool: int) -> set[tuple[str, ...]]:
-    """Return which items were taken together in a pool."""
+    """Return which items formed a batch in a pool."""
     runs = (entry for _, entry in trace.log if isinstance(entry, RunBatch) and not entry.probe)
     return {run.items for run in runs if run.items[0].startswith(f"{pool}/")}
 
 
 def dead_rows(trace: Trace, rows: int) -> dict[tuple[int, str], set[int]]:
-    """Return the rows that were given up, by pool and item; every item has so many rows."""
+    """Return the rows that were given up, by pool and item; every item has ``rows`` rows."""
     dead: dict[tuple[int, str], set[int]] = defaultdict(set)
     for letter in trace.dead:
         for position, key in enumerate(letter.items):
@@ -141,7 +141,7 @@ def dead_rows(trace: Trace, rows: int) -> dict[tuple[int, str], set[int]]:
 
 
 def accidents_of(trace: Trace) -> Counter[str]:
-    """Return how often a worker was killed from outside, or hung, while it ran an item: no row was to blame."""
+    """Return how often a worker was killed from outside, or hung, while it ran an item, without a bad row."""
     hands: dict[str, list[RunBatch]] = defaultdict(list)
     counts: Counter[str] = Counter()
     for _, entry in trace.log:

@@ -1,4 +1,4 @@
-"""The situations of the design, S0 to S13, small enough to run in a moment of real time."""
+"""The scenarios S0 to S13 of the design, small enough to run in seconds."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def machine(cpus: float, gpus: int = 0) -> Cluster:
 
 @dataclass(frozen=True)
 class Scenario:
-    """Pools, how they behave, where, and how much there is to do."""
+    """Pools, their behaviour, the cluster, and the number of items."""
 
     pools: list[PoolSpec]
     laws: list[Law]
     cluster: Cluster
     items: int
-    # Mean seconds per item of each pool, for what would be possible; none where that is not a matter of speed.
+    # Mean seconds per item of each pool, for the upper bound of the rate; empty where speed is not the limit.
     seconds: tuple[float, ...] = ()
     budget: int = PLENTY
     rows: int = 1
     before: Callable[[Simulation], None] | None = None
     visits: tuple[float, ...] = ()
-    # When the last result could be there if everything were known beforehand, and why that is not the fluid bound.
+    # The earliest time of the last result with perfect knowledge, and why it differs from the fluid bound.
     attainable_s: float | None = None
     why: str = ""
 
@@ -51,17 +51,17 @@ class Scenario:
 
     @property
     def fluid_rate(self) -> float:
-        """Source items per second if workers could be cut as finely as one likes."""
+        """Source items per second if fractions of workers were possible."""
         return fluid_speed(self._demands, self.cluster)
 
     @property
     def fluid_s(self) -> float:
-        """When the last result would be there at the fluid rate from the first moment on."""
+        """The time of the last result at the fluid rate from the start."""
         return self.items / self.fluid_rate
 
     @property
     def best_s(self) -> float:
-        """When the last result could be there; by default, if whole workers were the only difference."""
+        """The earliest time of the last result; by default with whole workers instead of fractions."""
         if self.attainable_s is not None:
             return self.attainable_s
         slowest_start = max((law.start_up for law in self.laws), default=0.0)
@@ -103,7 +103,7 @@ def slow_start() -> Scenario:
 
 
 def random_pipeline(seed: int) -> Scenario:
-    """S3: any stages, on a cluster that is large against one worker."""
+    """S3: random stages, on a cluster that is large compared with one worker."""
     chance = random.Random(seed)
     shapes = [Resources(), Resources(cpus=2), Resources(gpus=0.25), Resources(gpus=0.5), Resources(gpus=1)]
     count = chance.randint(2, 5)
@@ -126,7 +126,7 @@ def rate_shift() -> Scenario:
 
 
 def big_frames() -> Scenario:
-    """S5: one clip gives a thousand frames, of which the budget holds a hundred."""
+    """S5: one clip becomes a thousand frames, of which the budget holds a hundred."""
     pools = [PoolSpec("read"), PoolSpec("cut"), PoolSpec("embed", batch_size=8)]
     laws = [
         Law(constant(0.1), output_bytes=lambda order: 1_000),
@@ -134,7 +134,7 @@ def big_frames() -> Scenario:
         Law(constant(0.002)),
     ]
     budget, frames = 10 * 2**20, 1_000 * 100_000
-    # One clip's frames fill the budget ten times, so a cutter is kept until all but the last budget-full are embedded:
+    # One clip's frames fill the budget ten times, so a cutter waits until all but the last tenth are embedded:
     # 1 - budget / frames of a worker at any time. The first frames come after one clip was read and cut.
     rate = (4 - (1 - budget / frames)) / (0.1 + 1.0 + 2.0)
     return Scenario(
@@ -145,7 +145,7 @@ def big_frames() -> Scenario:
 
 
 def everything_breaks() -> Scenario:
-    """S6: a poisonous row, workers killed all the time, and a node that goes away and comes back."""
+    """S6: a poisonous row, workers killed at random, and a node that leaves and rejoins."""
     nodes = (Node("here", 8, 64.0), Node("there", 8, 64.0))
 
     def trouble(simulation: Simulation) -> None:
@@ -156,7 +156,7 @@ def everything_breaks() -> Scenario:
         simulation.at(20.0, lambda: simulation.add_node(nodes[1]))
 
     laws = [Law(constant(0.2), rows=8, poison=lambda order: (3,) if order == (0, 77) else ()), Law(constant(0.4))]
-    # 16 CPUs for 10 s, 8 for the next 10 s, then 16 again; nothing for what the kills destroy.
+    # 16 CPUs for 10 s, 8 for the next 10 s, then 16 again; the work lost by kills is not counted.
     best = 20 + (800 - 10 * (16 + 8) / 0.6) * 0.6 / 16
     return Scenario(
         [PoolSpec("a"), PoolSpec("b")], laws, Cluster(nodes), 800, (0.2, 0.4), rows=8, before=trouble,
@@ -165,7 +165,7 @@ def everything_breaks() -> Scenario:
 
 
 def few_inputs() -> Scenario:
-    """S7: ten inputs on a cluster that could take thousands."""
+    """S7: ten inputs on a cluster with room for thousands of workers."""
     cluster = Cluster(tuple(Node(f"n{i}", 64, 256.0, (Gpu(80),) * 8) for i in range(20)))
     pools = [PoolSpec("read"), PoolSpec("embed", ONE_GPU), PoolSpec("write")]
     laws = [Law(constant(2.0), start_up=1.0), Law(constant(5.0), start_up=5.0), Law(constant(1.0), start_up=1.0)]
@@ -201,17 +201,17 @@ def two_stages_one_gpu() -> Scenario:
 
 
 def slow_stops() -> Scenario:
-    """S11: many workers have to go, and each takes 10 s to stop."""
+    """S11: many workers are stopped, and each takes 10 s to stop."""
     laws = [Law(shifting(1.0, 0.05, at=30), stop=10.0), Law(constant(0.5), start_up=0.5)]
-    # 32/1.5 items per second for 30 s, by 21 workers of a and 11 of b; then 18 of a have to go, which takes 10 s, and
-    # as many of b to come, which takes 0.5 s, while 11 of b do 22 per second; then 32/0.55 per second.
+    # 32/1.5 items per second for 30 s, by 21 workers of a and 11 of b; then 18 of a stop, which takes 10 s, and as
+    # many of b start, which takes 0.5 s, while 11 of b do 22 per second; then 32/0.55 per second.
     best = 40.5 + (3_000 - 30 * 32 / 1.5 - 10.5 * 22) * 0.55 / 32
     why = "stage a is slow for the first 30 s, and its workers keep 18 CPUs for 10 s more"
     return Scenario([PoolSpec("a"), PoolSpec("b")], laws, machine(32), 3_000, (0.05, 0.5), attainable_s=best, why=why)
 
 
 def bursty_source() -> Scenario:
-    """S12: the source gives nothing for 5 s again and again."""
+    """S12: the source pauses for 5 s again and again."""
 
     def bursts(order: Order, now: float, chance: random.Random) -> float:
         return 5.0 if order[1] % 200 == 199 else 0.01

@@ -1,4 +1,4 @@
-"""How many workers each pool gets: the best there is, whatever the order of pools, and never worse with more machines."""
+"""The allocation of workers is optimal, independent of the order of pools, and never worse with more machines."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ demands = st.lists(
 
 
 def best_speed(asked: list[Demand], cluster: Cluster) -> float | None:
-    """Try every combination of counts that could fit."""
+    """Try every combination of worker counts."""
     best = None
     ranges = []
     for demand in asked:
@@ -54,7 +54,7 @@ def best_speed(asked: list[Demand], cluster: Cluster) -> float | None:
 
 @settings(modest, max_examples=60)
 @given(demands, small_nodes)
-def test_the_speed_is_that_of_the_best_of_all_plans(asked: list[Demand], nodes: list[Node]) -> None:
+def test_the_plan_is_as_fast_as_the_best_of_all_plans(asked: list[Demand], nodes: list[Node]) -> None:
     cluster = named([replace(node, cpus=min(node.cpus, 2), gpus=node.gpus[:2]) for node in nodes])
     allocation = allocate(asked, cluster)
     expected = best_speed(asked, cluster)
@@ -76,7 +76,7 @@ def test_more_machines_and_faster_workers_never_hurt(asked: list[Demand], nodes:
 
 @modest
 @given(demands, small_nodes, st.randoms(use_true_random=False))
-def test_the_order_of_pools_means_nothing(asked: list[Demand], nodes: list[Node], chance: object) -> None:
+def test_the_plan_does_not_depend_on_the_order_of_pools(asked: list[Demand], nodes: list[Node], chance: object) -> None:
     order = list(range(len(asked)))
     chance.shuffle(order)  # type: ignore[attr-defined]
     one = allocate(asked, named(nodes))
@@ -114,26 +114,26 @@ def test_on_a_large_cluster_rounding_costs_at_most_one_worker_per_pool() -> None
     assert allocation.efficiency >= 1 - one_each / 800
 
 
-def test_two_stages_share_126_cores_as_they_should() -> None:
+def test_two_stages_divide_126_cores_in_proportion_to_task_times() -> None:
     machine = Cluster((Node("a", 126, 64),))
     allocation = allocate([Demand(Resources(), 1 / 0.17, 1000), Demand(Resources(), 1 / 0.21, 1000)], machine)
     assert allocation is not None
     assert allocation.workers == (56, 70)
 
 
-def test_what_does_not_fit_together_is_no_plan() -> None:
+def test_there_is_no_plan_if_the_minimum_workers_do_not_fit() -> None:
     machine = Cluster((Node("a", 4, 64, (Gpu(80),)),))
     assert allocate([Demand(Resources(gpus=1), 1, 10), Demand(Resources(gpus=1), 1, 10)], machine) is None
 
 
-def test_nobody_gets_more_workers_than_it_has_work_for() -> None:
+def test_no_pool_gets_more_workers_than_it_has_work_for() -> None:
     machine = Cluster((Node("a", 1000, 64),))
     allocation = allocate([Demand(Resources(), 1, 10, most=10), Demand(Resources(), 5, 10, most=10)], machine)
     assert allocation is not None
     assert allocation.workers == (10, 2)
 
 
-def test_a_pool_nobody_has_measured_keeps_its_least_number() -> None:
+def test_an_unmeasured_pool_keeps_its_minimum_number_of_workers() -> None:
     machine = Cluster((Node("a", 10, 64),))
     allocation = allocate([Demand(Resources(), None, 10), Demand(Resources(), 1, 10)], machine)
     assert allocation is not None

@@ -1,4 +1,4 @@
-"""Bytes in flight: never beyond the budget, and everything taken comes back."""
+"""Bytes in flight stay within the budget, and all credit is released."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ def test_every_edge_keeps_enough_for_a_batch_of_its_largest_item() -> None:
     account.learn(0, 10)
     account.learn(1, 50)
     assert [edge.private for edge in account.edges] == [10, 250]
-    taken = account.acquire(0, 740)  # all that is shared
+    taken = account.acquire(0, 740)  # the whole shared part
     assert taken is not None
     assert account.acquire(0, 11) is None
-    assert account.acquire(1, 250) is not None, "the private part of another edge is nobody else's"
+    assert account.acquire(1, 250) is not None, "the private credit of an edge is available to that edge only"
 
 
-def test_an_edge_in_front_of_a_barrier_leaves_the_shared_part_to_others() -> None:
-    """The batch behind it is everything there is; what does not fit goes to disk, so no credit need be kept for it."""
+def test_an_edge_upstream_of_a_barrier_leaves_the_shared_part_to_other_edges() -> None:
+    """The batch of the barrier is its whole input; outputs that do not fit are spilled, so no credit is kept for them."""
     account = Credits(1000, [10**9, 1], spills=[True, False])
     account.learn(0, 10)
     account.learn(1, 50)
@@ -81,7 +81,7 @@ def test_an_edge_in_front_of_a_barrier_leaves_the_shared_part_to_others() -> Non
     assert account.shared_free == 940
 
 
-def test_an_edge_that_could_not_grow_does_so_when_there_is_room() -> None:
+def test_an_edge_grows_later_when_the_shared_part_has_room() -> None:
     account = Credits(100, [1, 1])
     charge = account.acquire(0, 75)
     assert charge is not None
@@ -92,7 +92,7 @@ def test_an_edge_that_could_not_grow_does_so_when_there_is_room() -> None:
     assert account.edges[1].private == 60
 
 
-def test_what_was_stored_without_asking_is_counted_and_comes_back() -> None:
+def test_bytes_stored_without_credit_are_counted_and_released() -> None:
     account = Credits(100, [1])
     charge = account.force(0, 150)
     assert (charge.total, charge.forced, account.held, account.peak) == (150, 50, 150, 150)

@@ -1,4 +1,4 @@
-"""What is known about a pool: right early, right late, quick to see a change and slow to imagine one."""
+"""Estimates of a pool are right from the first task on, and detect changes quickly without false alarms."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ modest = settings(max_examples=60, deadline=None, derandomize=True)
 
 
 def watch_workers(times: list[list[float]], until: float) -> tuple[RateEstimate, float, int]:
-    """Let workers go through their service times up to a moment; return the estimate, and age and number in flight."""
+    """Run workers with these service times up to a moment; return the estimate, and the ages and number in flight."""
     estimate = RateEstimate()
     finished, age = [], 0.0
     for worker in times:
@@ -36,7 +36,7 @@ def watch_workers(times: list[list[float]], until: float) -> tuple[RateEstimate,
 @modest
 @given(st.integers(0, 10**6), st.sampled_from([0.5, 1.0, 2.0]))
 def test_the_rate_is_usable_after_one_service_time(seed: int, until: float) -> None:
-    """Memoryless times are the hard case: the quick ones finish first. Mean over many workers, as on a real start."""
+    """Exponential times are the hard case: short tasks finish first. Averaged over many workers, as at a real start."""
     chance = random.Random(seed)
     times = [[chance.expovariate(1.0) for _ in range(50)] for _ in range(200)]
     estimate, age, running = watch_workers(times, until)
@@ -45,20 +45,20 @@ def test_the_rate_is_usable_after_one_service_time(seed: int, until: float) -> N
     finished_only = estimate.rate()
     assert finished_only is not None
     if until <= 1.0:
-        assert finished_only > 1.8  # what everybody else would read
+        assert finished_only > 1.8  # the mean over finished tasks is far too fast
 
 
 @modest
 @given(st.integers(1, 50), st.floats(1.0, 6.0), st.floats(0.01, 10.0))
-def test_constant_times_are_known_exactly_whenever_one_looks(workers: int, until: float, seconds: float) -> None:
-    """Workers that began together are all in the middle of something: that must not look like slowness."""
+def test_the_rate_of_constant_task_times_is_exact_at_any_time(workers: int, until: float, seconds: float) -> None:
+    """Workers that began together are all in the middle of a task: that must not lower the rate."""
     estimate, age, running = watch_workers([[seconds] * 20] * workers, until * seconds)
     rate = estimate.rate([age], running)
     assert rate is not None
     assert rate * seconds == pytest.approx(1.0, rel=0.15 if until < 2 else 0.1)
 
 
-def test_a_task_that_never_ends_makes_a_pool_slow() -> None:
+def test_a_task_that_never_ends_lowers_the_rate() -> None:
     estimate = RateEstimate()
     for i in range(10):
         estimate.observe(i, 1, 1.0)
@@ -69,7 +69,7 @@ def test_a_task_that_never_ends_makes_a_pool_slow() -> None:
 
 @pytest.mark.parametrize("factor", [5.0, 0.2])
 @pytest.mark.parametrize("seed", range(5))
-def test_a_shift_is_seen_within_a_few_tasks_and_believed(factor: float, seed: int) -> None:
+def test_a_shift_is_detected_within_a_few_tasks_and_changes_the_rate(factor: float, seed: int) -> None:
     chance = random.Random(seed)
     estimate = RateEstimate()
     now = 0.0
@@ -88,7 +88,7 @@ def test_a_shift_is_seen_within_a_few_tasks_and_believed(factor: float, seed: in
 
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("law", ["exponential", "pareto", "lognormal"])
-def test_heavy_tails_are_no_shift(law: str, seed: int) -> None:
+def test_heavy_tails_are_not_detected_as_a_shift(law: str, seed: int) -> None:
     chance = random.Random(seed)
     laws: dict[str, Callable[[], float]] = {
         "exponential": lambda: chance.expovariate(1.0),
@@ -102,8 +102,8 @@ def test_heavy_tails_are_no_shift(law: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("workers", [10, 100, 1000])
-def test_many_workers_that_begin_together_are_no_shift(workers: int) -> None:
-    """The short ones end first: that is how a growing time would look to somebody who takes them one by one."""
+def test_many_workers_that_begin_together_are_not_detected_as_a_shift(workers: int) -> None:
+    """Short tasks end first, which looks like increasing times if tasks are tested one by one."""
     chance = random.Random(workers)
     estimate = RateEstimate()
     ends = sorted((chance.expovariate(1.0), worker) for worker in range(workers))
@@ -117,18 +117,18 @@ def test_many_workers_that_begin_together_are_no_shift(workers: int) -> None:
     assert alarms == 0
 
 
-def test_old_news_fade() -> None:
+def test_old_measurements_lose_weight() -> None:
     estimate = RateEstimate()
     for i in range(20):
         estimate.observe(i, 1, 1.0)
-    for i in range(6):  # too few for a shift to be certain of, but long after
+    for i in range(6):  # too few to detect a shift, but long after the others
         estimate.observe(300.0 + i, 1, 1.5)
     rate = estimate.rate()
     assert rate is not None
     assert rate == pytest.approx(1 / 1.5, rel=0.05)
 
 
-def test_the_error_shrinks_with_what_was_seen() -> None:
+def test_the_relative_error_shrinks_with_more_tasks() -> None:
     chance = random.Random(1)
     estimate = RateEstimate()
     assert estimate.relative_error == 1.0
@@ -141,7 +141,7 @@ def test_the_error_shrinks_with_what_was_seen() -> None:
     assert errors[2] < 0.1
 
 
-def test_fan_out_and_sizes_come_from_what_was_finished() -> None:
+def test_fan_out_and_sizes_come_from_finished_batches() -> None:
     estimate = PoolEstimate()
     assert (estimate.fan_out, estimate.output_bytes_per_item) == (1.0, 0.0)
     for size in (10, 30):
@@ -153,7 +153,7 @@ def test_fan_out_and_sizes_come_from_what_was_finished() -> None:
     assert estimate.outputs.quantile(0.95) == 30
 
 
-def test_start_up_is_remembered() -> None:
+def test_the_start_up_time_is_measured() -> None:
     estimate = PoolEstimate()
     assert estimate.start_up_seconds is None
     estimate.started(4.0)

@@ -1,4 +1,4 @@
-"""Up to where a queue is complete."""
+"""The frontier tells up to which position a queue is complete."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def item(*order: int, pool: int = 0) -> Item:
     return Item("_".join(map(str, order)), order, pool)
 
 
-def test_nothing_passes_an_item_that_may_still_give_something() -> None:
+def test_a_position_is_open_while_an_earlier_item_may_still_emit() -> None:
     frontier = Frontier()
     first, second = item(0, 0), item(0, 1)
     frontier.enter(first)
@@ -26,7 +26,7 @@ def test_nothing_passes_an_item_that_may_still_give_something() -> None:
     assert frontier.passed((9, 9))
 
 
-def test_what_an_item_has_given_lets_pass_what_stands_before_it() -> None:
+def test_emitted_outputs_advance_the_frontier() -> None:
     frontier = Frontier()
     source = item(0, 0)
     frontier.enter(source)
@@ -35,10 +35,10 @@ def test_what_an_item_has_given_lets_pass_what_stands_before_it() -> None:
     assert not frontier.passed((0, 0, 4))
 
 
-def test_it_knows_who_is_awaited() -> None:
+def test_the_frontier_tells_which_item_is_awaited() -> None:
     frontier = Frontier()
     first, second = item(0, 0), item(0, 1)
-    assert frontier.waits_for([second]), "where nobody is awaited, everybody is welcome"
+    assert frontier.waits_for([second]), "if no item is awaited, every item is accepted"
     frontier.enter(second)
     frontier.enter(first)
     assert frontier.waits_for([second, first])
@@ -49,8 +49,8 @@ def test_it_knows_who_is_awaited() -> None:
 
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=8), st.randoms(use_true_random=False))
-def test_in_whatever_order_items_finish_the_queue_comes_out_in_order(fans: list[int], chance: object) -> None:
-    """Items give their outputs one by one, interleaved at random; what is let through is exactly the sorted whole."""
+def test_the_queue_is_consumed_in_order_whatever_the_order_of_completion(fans: list[int], chance: object) -> None:
+    """Items emit outputs one by one, interleaved at random; the queue is consumed in sorted order."""
     frontier = Frontier()
     sources = [item(0, i) for i in range(len(fans))]
     for source in sources:

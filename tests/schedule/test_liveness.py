@@ -1,4 +1,4 @@
-"""Every worker is heard of in time, or it is replaced, or the run ends and says why."""
+"""A worker that does not report in time is replaced, or the run ends with the reason."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def test_a_finished_run_does_not_wait_for_a_worker_that_still_starts() -> None:
     [run] = of(RunBatch, scheduler.handle(2.0, BatchDone(run.worker, run.batch, 1.0)))
     actions = scheduler.handle(3.0, BatchDone(run.worker, run.batch, 1.0))
     assert {stop.worker for stop in of(StopWorker, actions)} == {first.worker, second.worker}
-    scheduler.handle(3.1, WorkerReady(second.worker))  # it was on its way already
+    scheduler.handle(3.1, WorkerReady(second.worker))  # the event was already sent
     scheduler.handle(4.0, WorkerGone(first.worker), WorkerGone(second.worker))
     assert scheduler.finished
 
 
-def test_a_place_that_others_have_taken_is_left_alone_for_a_while() -> None:
+def test_a_place_occupied_from_outside_is_not_used_for_a_while() -> None:
     scheduler, starts = begin(machines(1, 1), PoolSpec("p"))
     there = {start.placement.node: start.worker for start in starts}
     scheduler.handle(1.0, WorkerPlaced(there["n0"]), WorkerReady(there["n0"]))
@@ -60,7 +60,7 @@ def test_a_place_that_others_have_taken_is_left_alone_for_a_while() -> None:
     assert again.placement.node == "n1"
 
 
-def test_a_pool_whose_place_is_taken_moves_to_another_node() -> None:
+def test_a_pool_whose_place_is_occupied_moves_to_another_node() -> None:
     scheduler, [start] = begin(machines(1, 1), PoolSpec("p"), items=1)
     [again] = of(StartWorker, scheduler.handle(100.0, Tick()))
     assert {start.placement.node, again.placement.node} == {"n0", "n1"}
@@ -69,7 +69,7 @@ def test_a_pool_whose_place_is_taken_moves_to_another_node() -> None:
     assert run.worker == again.worker
 
 
-def test_a_run_for_which_every_place_is_taken_ends_and_says_so() -> None:
+def test_a_run_ends_with_an_error_if_every_place_is_occupied() -> None:
     law = Law(constant(1.0), place_is_taken=lambda attempt: True)
     trace, scheduler = simulate([PoolSpec("p")], [law], machines(1, 1), 4, SETTINGS)
     assert scheduler.fatal is not None
@@ -80,14 +80,14 @@ def test_a_run_for_which_every_place_is_taken_ends_and_says_so() -> None:
     assert trace.finished_at <= 800.0
 
 
-def test_a_start_of_ten_minutes_is_waited_for() -> None:
+def test_a_worker_may_take_ten_minutes_to_start() -> None:
     trace, scheduler = simulate([PoolSpec("p")], [Law(constant(1.0), start_up=600.0)], machines(2), 4, SETTINGS)
     assert scheduler.fatal is None
     assert len(trace.results) == 4
     assert trace.starts == 2
 
 
-def test_a_setup_that_never_ends_is_tried_again_and_then_ends_the_run() -> None:
+def test_a_setup_that_never_ends_is_retried_and_then_ends_the_run() -> None:
     once = Law(constant(1.0), setup_hangs=lambda attempt: attempt == 1)
     trace, scheduler = simulate([PoolSpec("p")], [once], machines(1), 4, SETTINGS)
     assert len(trace.results) == 4
@@ -103,7 +103,7 @@ def test_a_worker_that_confirms_its_batch_may_take_hours() -> None:
     assert sum(isinstance(entry, AskWorker) for _, entry in trace.log) >= 100
 
 
-def test_a_worker_that_does_not_answer_is_replaced_and_its_batch_is_not_to_blame() -> None:
+def test_a_worker_that_does_not_answer_is_replaced_and_its_batch_counts_no_failure() -> None:
     scheduler, [start] = begin(machines(1), PoolSpec("p"), items=1)
     [run] = of(RunBatch, scheduler.handle(1.0, WorkerPlaced(start.worker), WorkerReady(start.worker)))
     assert of(AskWorker, scheduler.handle(601.0, Tick())) == [AskWorker(run.worker, run.batch)]
@@ -114,19 +114,21 @@ def test_a_worker_that_does_not_answer_is_replaced_and_its_batch_is_not_to_blame
     assert rerun.batch == run.batch
     scheduler.handle(664.0, Emitted(rerun.worker, rerun.batch, (Output("0_0", (0, 0), 0),)))
     scheduler.handle(664.0, BatchDone(rerun.worker, rerun.batch, 1.0))
-    assert scheduler.results == 1
-    assert scheduler.dead == 0
+    assert scheduler.state.results == 1
+    assert scheduler.state.dead == 0
 
 
-def test_a_worker_that_says_it_has_no_work_has_lost_its_report() -> None:
+def test_a_worker_that_says_it_runs_no_batch_is_replaced_if_no_report_follows() -> None:
     scheduler, [start] = begin(machines(1), PoolSpec("p"), items=1)
     [run] = of(RunBatch, scheduler.handle(1.0, WorkerPlaced(start.worker), WorkerReady(start.worker)))
     scheduler.handle(601.0, Tick())
-    assert of(KillWorker, scheduler.handle(602.0, WorkerAnswered(run.worker, None))) == []  # it may be on its way
+    assert (
+        of(KillWorker, scheduler.handle(602.0, WorkerAnswered(run.worker, None))) == []
+    )  # the report may still arrive
     assert len(of(KillWorker, scheduler.handle(661.0, Tick()))) == 1
 
 
-def test_a_batch_of_which_no_worker_is_heard_again_ends_the_run() -> None:
+def test_a_batch_whose_workers_never_answer_ends_the_run() -> None:
     law = Law(constant(1.0), silence_probability=1.0)
     trace, scheduler = simulate([PoolSpec("p")], [law], machines(1), 4, SETTINGS)
     assert scheduler.fatal is not None
@@ -135,7 +137,7 @@ def test_a_batch_of_which_no_worker_is_heard_again_ends_the_run() -> None:
     assert trace.dead == []
 
 
-def test_a_worker_that_does_not_stop_is_killed_and_then_given_up() -> None:
+def test_a_worker_that_does_not_stop_is_killed_and_then_removed() -> None:
     law = Law(constant(1.0), stop=1_000.0)
     trace, scheduler = simulate([PoolSpec("p")], [law], machines(1), 1, SETTINGS, record=True)
     assert scheduler.finished

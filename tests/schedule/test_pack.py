@@ -1,4 +1,4 @@
-"""Fitting workers onto machines: every placement is checked by adding it up, every answer by trying everything."""
+"""Packing of workers onto machines, checked by adding up the placements and by exhaustive search."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def named(nodes: Sequence[Node]) -> Cluster:
 
 
 def fits_by_trying_everything(cluster: Cluster, workers: Sequence[Resources]) -> bool:
-    """Put worker after worker on every GPU of every node, with nothing but addition."""
+    """Try every worker on every GPU of every node, by addition alone."""
     state = [(node.cpus, node.memory_gb, tuple(1.0 for _ in node.gpus)) for node in cluster.nodes]
 
     def try_from(position: int) -> bool:
@@ -81,7 +81,7 @@ def fits_by_trying_everything(cluster: Cluster, workers: Sequence[Resources]) ->
 
 @modest
 @given(small_nodes, st.lists(st.sampled_from(NEEDS), max_size=6))
-def test_packing_agrees_with_trying_everything(nodes: list[Node], workers: list[Resources]) -> None:
+def test_packing_agrees_with_exhaustive_search(nodes: list[Node], workers: list[Resources]) -> None:
     cluster = named(nodes)
     assert packs(cluster, [(need, 1) for need in workers]) == fits_by_trying_everything(cluster, workers)
 
@@ -98,12 +98,14 @@ def test_placements_pass_an_independent_check(nodes: list[Node], workers: list[R
             usage[placement.node].add(need, placement, 1)
             usage[placement.node].check()
     if packs(cluster, [(need, 1) for need in workers]):
-        assert all(places), "what fits was not placed"
+        assert all(places), "workers that fit were not placed"
 
 
 @modest
 @given(small_nodes, st.lists(st.sampled_from(NEEDS), max_size=8), st.randoms(use_true_random=False))
-def test_leaving_gives_back_exactly_what_was_taken(nodes: list[Node], workers: list[Resources], chance: object) -> None:
+def test_releasing_workers_restores_the_free_resources_exactly(
+    nodes: list[Node], workers: list[Resources], chance: object
+) -> None:
     cluster = named(nodes)
     machines = Nodes(cluster)
     placed = [(need, place) for need in workers if (place := machines.place(need)) is not None]
@@ -121,13 +123,13 @@ def test_a_thousand_equal_nodes_are_one_group() -> None:
     assert space.room_for(Resources(gpus=1)) == 1
 
 
-def test_cpu_work_leaves_the_nodes_with_gpus_alone() -> None:
+def test_cpu_workers_are_placed_on_nodes_without_gpus_first() -> None:
     machines = Nodes(Cluster((Node("gpu", 8, 64, (Gpu(80),)), Node("cpu", 8, 64))))
     assert machines.place(Resources()) == Placement("cpu")
 
 
-def test_a_share_is_asked_of_the_gpu_it_lands_on() -> None:
-    """20 GB are a quarter of one device and most of the other: three fit on the first, one on the second."""
+def test_a_gpu_share_is_relative_to_the_gpu_of_the_worker() -> None:
+    """20 GB are a quarter of one device and most of the other, so different numbers of workers fit on them."""
     cluster = Cluster((Node("a", 8, 64, (Gpu(80), Gpu(24))),))
     assert packs(cluster, [(Resources(gpu_memory_gb=20), 5)])
     assert not packs(cluster, [(Resources(gpu_memory_gb=20), 6)])
@@ -140,7 +142,7 @@ def test_shares_are_never_rounded() -> None:
     assert not packs(cluster, [(Resources(cpus=1, gpus=0.03), 34)])
 
 
-def test_a_certain_place_is_taken_only_if_it_is_free() -> None:
+def test_a_place_is_taken_only_if_it_is_free() -> None:
     machines = Nodes(Cluster((Node("a", 2, 8, (Gpu(80), Gpu(80))),)))
     assert machines.take(Resources(gpus=0.6), Placement("a", (1,)))
     assert not machines.take(Resources(gpus=0.6), Placement("a", (1,)))

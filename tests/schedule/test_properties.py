@@ -1,4 +1,4 @@
-"""The promises of the scheduler, on random pipelines in virtual time, checked from the log of what was said."""
+"""The guarantees of the scheduler, on random pipelines in virtual time, checked from the recorded log."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ modest = settings(
 
 @modest
 @given(calm_runs())
-def test_a_calm_run_gives_every_result_once_within_its_means(run: RunCase) -> None:
+def test_a_run_without_failures_emits_every_result_once_within_its_resources(run: RunCase) -> None:
     trace, scheduler = run.run()
     assert scheduler.fatal is None
     assert set(trace.results) == expected_results(run)[0]
@@ -46,20 +46,20 @@ def test_a_calm_run_gives_every_result_once_within_its_means(run: RunCase) -> No
 
 
 def check_accounts_are_closed(run: RunCase, peak: int, left_over: int, scheduler: Scheduler) -> None:
-    """Property 2, and that nothing is held when everything is over."""
+    """Property 2, and that nothing is held after the run."""
     assert peak <= run.budget
     assert scheduler.credits.peak <= run.budget
     assert scheduler.credits.held == 0
     assert scheduler.credits.forced == 0
     assert left_over == 0
-    assert not scheduler.items
+    assert not scheduler.state.items
     assert all(pool.items == pool.running == pool.staffed == 0 for pool in scheduler.pools)
-    assert scheduler.busy == scheduler.in_transition == 0
+    assert scheduler.state.busy == scheduler.state.in_transition == 0
 
 
 @modest
 @given(troubled_runs())
-def test_whatever_goes_wrong_every_item_is_accounted_for(run: RunCase) -> None:
+def test_every_item_is_accounted_for_under_all_failures(run: RunCase) -> None:
     trace, scheduler = run.run()
     check_resources(trace, run.specs(), run.cluster)
     check_no_stop_in_mid_task(trace, scheduler.fatal)
@@ -77,8 +77,8 @@ def test_whatever_goes_wrong_every_item_is_accounted_for(run: RunCase) -> None:
 
 @modest
 @given(unresponsive_runs())
-def test_every_run_ends_whatever_does_not_answer(run: RunCase) -> None:
-    """Property 13: no deadline is missing, so that the clock of the simulation alone brings every run to its end."""
+def test_every_run_ends_although_workers_or_nodes_do_not_answer(run: RunCase) -> None:
+    """Property 13: every wait has a deadline, so that virtual time alone brings every run to its end."""
     trace, scheduler = run.run()
     assert scheduler.finished
     attempts = sum(isinstance(entry, StartWorker | RunBatch) for _, entry in trace.log)
@@ -102,7 +102,7 @@ def test_every_run_ends_whatever_does_not_answer(run: RunCase) -> None:
 
 
 def check_only_the_guilty_died(run: RunCase, trace: object) -> None:
-    """Property 11: a row that was given up is bad, or had accidents of its own as often as a batch may fail.
+    """Property 11: a row that was given up is bad, or its worker was killed as often as a batch may fail.
 
     That a neighbour killed a worker is no accident.
     """
@@ -122,7 +122,7 @@ def check_only_the_guilty_died(run: RunCase, trace: object) -> None:
 
 @modest
 @given(troubled_runs(), st.integers(1, 40))
-def test_kills_from_outside_cost_no_innocent_row(run: RunCase, kills: int) -> None:
+def test_kills_from_outside_give_up_no_good_row(run: RunCase, kills: int) -> None:
     """Property 11, while workers are killed at random and some rows are poisonous."""
     pools = tuple(replace(p, hang_probability=0.0, setup_fails_first=0, refuse_every=0, fan="one") for p in run.pools)
     run = replace(run, pools=(replace(pools[0], poison_every=5), *pools[1:]), kills=kills, items=20, lost_node=None)
@@ -134,7 +134,7 @@ def test_kills_from_outside_cost_no_innocent_row(run: RunCase, kills: int) -> No
 @modest
 @given(calm_runs())
 def test_batches_depend_on_the_input_alone(run: RunCase) -> None:
-    """The same tasks go together on any cluster and with any luck, or the same input would not give the same bytes."""
+    """The same tasks form a batch on any cluster and timing, or the same input would not lead to the same bytes."""
     trace, _ = run.run()
     large = replace(run, nodes=(*run.nodes, Node("large", 64, 256.0)))
     other, _ = large.run(seed=run.seed + 1)
@@ -145,7 +145,7 @@ def test_batches_depend_on_the_input_alone(run: RunCase) -> None:
 
 @modest
 @given(troubled_runs())
-def test_same_seed_same_trace_and_names_mean_nothing(run: RunCase) -> None:
+def test_equal_seeds_give_equal_traces_whatever_the_pool_names(run: RunCase) -> None:
     first, _ = run.run()
     second, _ = run.run(prefix="renamed")
     assert first.log == second.log
@@ -154,7 +154,7 @@ def test_same_seed_same_trace_and_names_mean_nothing(run: RunCase) -> None:
 @modest
 @given(troubled_runs())
 def test_the_same_events_lead_to_the_same_actions(run: RunCase) -> None:
-    """Property 12: a log replays on a fresh scheduler, whoever wrote it."""
+    """Property 12: a recorded log replays on a new scheduler."""
     trace, scheduler = run.run()
     fresh = Scheduler(run.specs(), run.cluster, run.settings)
     actions = fresh.begin(0.0, [Output(f"0_{i}", (0, i), 0, run.rows) for i in range(run.items)])
@@ -167,8 +167,8 @@ def test_the_same_events_lead_to_the_same_actions(run: RunCase) -> None:
 
 @modest
 @given(calm_runs())
-def test_with_constant_rates_nobody_is_moved_about(run: RunCase) -> None:
-    """Property 7: three plans at most, and no worker is started for nothing.
+def test_constant_rates_do_not_move_workers(run: RunCase) -> None:
+    """Property 7: at most three plans, and every started worker gets work.
 
     When a pool has nothing left to do, its resources are free for the others: that may be worth one plan each time.
     Pools that do not fit at the same time take turns, which is moving all the time.

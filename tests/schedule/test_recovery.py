@@ -1,4 +1,4 @@
-"""Finding the rows that kill a worker: exactly those, and no neighbour."""
+"""The search finds exactly the rows that kill a worker."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def search(recovery: Recovery, bad: set[int], *, for_sure: bool = False) -> int:
 
 @modest
 @given(st.integers(2, 200), st.sets(st.integers(0, 199), max_size=5), st.integers(1, 4))
-def test_it_finds_exactly_the_bad_rows(rows: int, bad: set[int], max_attempts: int) -> None:
+def test_the_search_finds_exactly_the_bad_rows(rows: int, bad: set[int], max_attempts: int) -> None:
     guilty = {row for row in bad if row < rows}
     recovery = Recovery(0, rows, max_attempts)
     probes = search(recovery, guilty)
@@ -40,7 +40,7 @@ def test_it_finds_exactly_the_bad_rows(rows: int, bad: set[int], max_attempts: i
 
 @modest
 @given(st.lists(st.integers(1, 9), min_size=2, max_size=8), st.data())
-def test_whole_tasks_are_told_apart_where_rows_are_not(sizes: list[int], data: st.DataObject) -> None:
+def test_the_search_divides_between_tasks_where_rows_cannot_be_divided(sizes: list[int], data: st.DataObject) -> None:
     refused = data.draw(st.integers(0, len(sizes) - 1))
     ends = list(accumulate(sizes))
     rows = set(range(ends[refused] - sizes[refused], ends[refused]))
@@ -49,7 +49,7 @@ def test_whole_tasks_are_told_apart_where_rows_are_not(sizes: list[int], data: s
     assert set(recovery.bad) == rows
 
 
-def test_a_row_is_condemned_only_after_failing_alone_often_enough() -> None:
+def test_a_row_is_given_up_only_after_failing_alone_often_enough() -> None:
     recovery = Recovery(0, 2, max_attempts=3)
     for _ in range(2):
         recovery.failed("chance")
@@ -59,7 +59,7 @@ def test_a_row_is_condemned_only_after_failing_alone_often_enough() -> None:
     assert recovery.bad == {}
 
 
-def test_a_second_round_at_a_step_leaves_out_what_the_first_has_found() -> None:
+def test_a_second_search_at_a_step_leaves_out_the_rows_of_the_first() -> None:
     before = Selection(0, without=(5,), reasons=("exit",))
     recovery = Recovery(1, 8, 1, before=(before,), known={2: "hung"})
     probe = recovery.next_probe()
@@ -68,7 +68,7 @@ def test_a_second_round_at_a_step_leaves_out_what_the_first_has_found() -> None:
     assert recovery.verdict() == (before, Selection(1, without=(2, 6), reasons=("hung", "died")))
 
 
-def test_where_everything_fails_it_gives_up_before_it_has_tried_every_row() -> None:
+def test_the_search_gives_up_early_when_every_row_fails() -> None:
     recovery = Recovery(0, 10_000, max_attempts=3)
     probes = search(recovery, set(range(10_000)))
     assert recovery.is_hopeless
@@ -78,7 +78,7 @@ def test_where_everything_fails_it_gives_up_before_it_has_tried_every_row() -> N
     assert "not tried alone" in recovery.bad[5000]
 
 
-def test_bad_rows_at_the_beginning_do_not_cost_the_others() -> None:
+def test_bad_rows_at_the_beginning_do_not_end_the_search() -> None:
     recovery = Recovery(0, 1000, max_attempts=1)
     search(recovery, set(range(40)))
     assert not recovery.is_hopeless
@@ -87,7 +87,7 @@ def test_bad_rows_at_the_beginning_do_not_cost_the_others() -> None:
 
 @modest
 @given(st.integers(2, 5000), st.data())
-def test_a_row_that_hangs_is_found_with_at_most_one_hang_per_halving(rows: int, data: st.DataObject) -> None:
+def test_a_hanging_row_is_found_with_at_most_one_hang_per_bisection_step(rows: int, data: st.DataObject) -> None:
     bad = data.draw(st.integers(0, rows - 1))
     recovery = Recovery(0, rows, max_attempts=1)
     hangs = 0
@@ -101,7 +101,7 @@ def test_a_row_that_hangs_is_found_with_at_most_one_hang_per_halving(rows: int, 
     assert hangs <= (rows - 1).bit_length()
 
 
-def test_a_half_that_was_killed_from_outside_is_no_evidence_for_the_other_half() -> None:
+def test_a_kill_from_outside_says_nothing_about_the_other_half() -> None:
     recovery = Recovery(0, 8, max_attempts=1, is_certain=False)
     recovery.passed()
     probe = recovery.next_probe()

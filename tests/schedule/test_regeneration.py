@@ -1,4 +1,4 @@
-"""Items that lay on a machine that is gone are made again, from whatever of their ancestors is still there."""
+"""Items stored on a lost node are regenerated from the nearest ancestors that still exist."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ def slow_end() -> tuple[list[PoolSpec], list[Law]]:
     return pools, [*laws, Law(constant(2.0))]
 
 
-def test_what_lay_on_a_lost_node_is_made_again() -> None:
+def test_items_stored_on_a_lost_node_are_regenerated() -> None:
     pools, laws = slow_end()
     calm, _ = run(pools, laws, lose_at=None)
     wild, _ = run(pools, laws, lose_at=8.0)
     assert sorted(wild.results) == sorted(calm.results)
     again = [entry for _, entry in wild.log if isinstance(entry, RunBatch) and entry.again]
-    # First asked of 'clean', whose own input was consumed, so 'read' is asked before it.
+    # 'clean' has to run again, but its input was consumed, so 'read' runs before it.
     assert {entry.items[0][0] for entry in again} == {"0", "1"}
 
 
-def test_a_batch_that_takes_several_keeps_its_members() -> None:
+def test_a_batch_of_several_items_keeps_its_items_after_a_loss() -> None:
     pools, laws = slow_end()
     pools[2] = PoolSpec("slow", batch_size=3)
     calm, _ = run(pools, laws, lose_at=None)
@@ -55,13 +55,13 @@ def test_a_batch_that_takes_several_keeps_its_members() -> None:
         assert taken[0] == taken[1]
 
 
-def test_credit_of_what_was_lost_is_given_back() -> None:
+def test_the_credit_of_lost_items_is_released() -> None:
     pools, laws = slow_end()
     _, scheduler = run(pools, laws, lose_at=6.0)
     assert scheduler.credits.held == 0
 
 
-def test_a_stage_that_does_not_give_the_same_again_ends_the_run_with_its_name() -> None:
+def test_a_stage_that_does_not_reproduce_its_output_ends_the_run_and_is_named() -> None:
     pools, laws = slow_end()
     calls: dict[tuple[int, ...], int] = {}
 
@@ -75,8 +75,8 @@ def test_a_stage_that_does_not_give_the_same_again_ends_the_run_with_its_name() 
     assert "pool 'clean' did not make it again" in scheduler.fatal
 
 
-def test_a_node_on_which_everything_dies_gets_no_more_work() -> None:
-    """Only 'b' kills; 'a' does all of it, and nothing is condemned."""
+def test_a_node_on_which_every_worker_dies_is_quarantined() -> None:
+    """Workers die on 'b' only; 'a' does all the work, and no row is given up."""
 
     def shoot(simulation: Simulation) -> None:
         for moment in range(1, 200):
@@ -84,6 +84,6 @@ def test_a_node_on_which_everything_dies_gets_no_more_work() -> None:
 
     pools, laws = [PoolSpec("work", Resources(cpus=2))], [Law(constant(1.0))]
     trace, scheduler = simulate(pools, laws, TWO_NODES, 30, Settings(memory_budget=10**6), before=shoot, record=True)
-    assert scheduler.quarantined == ["b"]
+    assert scheduler.state.quarantined == ["b"]
     assert len(trace.results) == 30
     assert trace.dead == []

@@ -1,4 +1,4 @@
-"""The situations of the design, with the figures it asks for, in virtual time."""
+"""The scenarios of the design reach the figures it requires, in virtual time."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def moves(scheduler: Scheduler, begin: float = 0.0, end: float = float("inf")) -
     return [record.workers for record in scheduler.plans if record.applied and begin <= record.at < end]
 
 
-def test_s0_three_gpus_give_one_per_second() -> None:
+def test_s0_three_gpus_process_one_item_per_second() -> None:
     trace, _ = scenarios.seeds_own(3).run()
     assert rate_between(trace, 10, 350) == pytest.approx(1.0, rel=0.01)
 
 
-def test_s0_seven_gpus_give_four_per_second() -> None:
+def test_s0_seven_gpus_process_four_items_per_second() -> None:
     trace, scheduler = scenarios.seeds_own(7).run()
     assert rate_between(trace, 5, 95) >= 0.95 * 4
     assert (1, 4, 2) in moves(scheduler)
 
 
-def test_s1_126_cpus_are_shared_as_they_should() -> None:
+def test_s1_126_cpus_are_divided_in_proportion_to_task_times() -> None:
     scenario = scenarios.two_cpu_stages()
     trace, scheduler = scenario.run()
     assert 20_000 / trace.finished_at >= 0.97 * scenario.fluid_rate
@@ -43,7 +43,7 @@ def test_s1_126_cpus_are_shared_as_they_should() -> None:
     assert abs(b - 70) <= 2
 
 
-def test_s2_all_four_gpus_are_busy_as_soon_as_one_can_be() -> None:
+def test_s2_all_four_gpus_are_busy_after_one_start_up_time() -> None:
     scenario = scenarios.slow_start()
     trace, _ = scenario.run()
     gpu_workers = {entry.worker for _, entry in trace.log if isinstance(entry, StartWorker) and entry.pool == 1}
@@ -54,7 +54,7 @@ def test_s2_all_four_gpus_are_busy_as_soon_as_one_can_be() -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_s3_any_pipeline_is_near_its_bound_soon_after_the_slowest_start(seed: int) -> None:
-    """A plan is known when the first item has passed the slowest start; what it starts takes that long again."""
+    """The plan is made when the first item has passed the slowest start; the workers it starts take that long again."""
     scenario = scenarios.random_pipeline(seed)
     trace, scheduler = scenario.run()
     slowest_start = max(law.start_up for law in scenario.laws)
@@ -89,7 +89,7 @@ def test_s5_frames_never_exceed_the_budget() -> None:
     assert len(moves(scheduler)) <= 3
 
 
-def test_s6_whatever_breaks_costs_one_row() -> None:
+def test_s6_kills_a_lost_node_and_a_poisonous_row_cost_one_row() -> None:
     scenario = scenarios.everything_breaks()
     trace, _ = scenario.run()
     assert sorted(trace.results) == sorted(f"0_{i}" for i in range(800))
@@ -98,21 +98,21 @@ def test_s6_whatever_breaks_costs_one_row() -> None:
     check_resources(trace, scenario.pools, scenario.cluster)
 
 
-def test_s7_ten_inputs_are_ten_workers_and_no_waiting() -> None:
+def test_s7_ten_inputs_get_ten_workers_at_once() -> None:
     scenario = scenarios.few_inputs()
     trace, _ = scenario.run()
-    assert share_of_attainable(scenario, trace) >= 0.9, "only the writers are started when it is known what comes"
+    assert share_of_attainable(scenario, trace) >= 0.9, "only the writers are started after the input is known"
     assert trace.starts <= 30
 
 
-def test_s8_tiny_tasks_keep_everybody_busy() -> None:
+def test_s8_short_tasks_keep_all_workers_busy() -> None:
     scenario = scenarios.tiny_tasks()
     trace, _ = scenario.run()
     assert len(trace.results) / trace.finished_at >= 0.98 * scenario.fluid_rate
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_s9_a_heavy_tail_is_no_reason_to_run_about(seed: int) -> None:
+def test_s9_a_heavy_tail_does_not_move_workers(seed: int) -> None:
     scenario = scenarios.heavy_tail()
     trace, scheduler = scenario.run(seed)
     assert rate_between(trace, 5, 90) >= 0.93 * scenario.fluid_rate
@@ -127,17 +127,19 @@ def test_s10_turns_are_as_long_as_the_budget_allows() -> None:
     assert scheduler.credits.spilled == 0
 
 
-def test_s11_slow_stops_hold_nobody_up() -> None:
+def test_s11_slow_stops_do_not_delay_other_workers() -> None:
     scenario = scenarios.slow_stops()
     trace, scheduler = scenario.run()
     assert share_of_attainable(scenario, trace) >= 0.95
     assert len(moves(scheduler, 30, 60)) <= 2
-    assert rate_between(trace, 31, 45) >= 0.9 * rate_between(trace, 15, 30), "while twenty workers stop, the rest works"
+    assert rate_between(trace, 31, 45) >= 0.9 * rate_between(trace, 15, 30), (
+        "while twenty workers stop, the others continue"
+    )
     assert rate_between(trace, 45, 0.9 * trace.result_times[-1]) >= 0.97 * scenario.fluid_rate
-    assert trace.finished_at < trace.result_times[-1] + 10, "who has nothing left to do does not wait for the others"
+    assert trace.finished_at < trace.result_times[-1] + 10, "idle workers stop without waiting for the others"
 
 
-def test_s12_a_starved_pool_is_not_slow() -> None:
+def test_s12_a_pool_without_input_is_not_measured_as_slow() -> None:
     scenario = scenarios.bursty_source()
     trace, scheduler = scenario.run()
     source_alone = sum(5.0 if i % 200 == 199 else 0.01 for i in range(3_000))
@@ -151,7 +153,7 @@ def test_s13_thirty_stages_run_on_two_cores() -> None:
     assert len(trace.results) / trace.finished_at >= 0.95 * scenario.fluid_rate
 
 
-def test_in_the_tail_the_largest_item_goes_first() -> None:
+def test_near_the_end_the_largest_item_is_begun_first() -> None:
     """Ten items that take as long as they are large, on two workers: the last large one must not be begun last."""
     sizes = [1, 1, 1, 1, 1, 1, 2, 3, 4, 9]
     law = Law(lambda order, now, chance: 0.001, output_bytes=lambda order: sizes[order[1]])

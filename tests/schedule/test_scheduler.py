@@ -1,4 +1,4 @@
-"""Feed an event, compare the actions: the small promises that random runs would hide."""
+"""Feed events and compare the actions: details that random runs would hide."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from penstock.schedule.events import (
 from penstock.schedule.scheduler import Scheduler
 from penstock.schedule.state import PoolSpec, Settings
 
-PLENTY = Settings(memory_budget=10**9)
+AMPLE_BUDGET = Settings(memory_budget=10**9)
 
 
 def machine(cpus: float = 4) -> Cluster:
@@ -52,7 +52,7 @@ def of(kind: type, actions: list[Action]) -> list[Action]:
 
 
 def test_a_run_from_start_to_end() -> None:
-    scheduler = Scheduler([PoolSpec("only", workers=1)], machine(), PLENTY)
+    scheduler = Scheduler([PoolSpec("only", workers=1)], machine(), AMPLE_BUDGET)
     [start] = scheduler.begin(0.0, sources(1))
     assert isinstance(start, StartWorker)
     [run] = scheduler.handle(1.0, WorkerReady(start.worker))
@@ -62,11 +62,11 @@ def test_a_run_from_start_to_end() -> None:
     assert not scheduler.finished
     assert scheduler.handle(3.0, WorkerGone(start.worker)) == []
     assert scheduler.finished
-    assert scheduler.results == 1
+    assert scheduler.state.results == 1
 
 
 def ready(scheduler: Scheduler, items: int = 4, rows: int = 1) -> tuple[str, RunBatch]:
-    """Begin with one worker that runs its first batch."""
+    """Start one worker, and return it with its first batch."""
     actions = scheduler.begin(0.0, sources(items, rows))
     worker = next(action.worker for action in actions if isinstance(action, StartWorker))
     [run] = of(RunBatch, scheduler.handle(0.0, WorkerReady(worker)))
@@ -74,18 +74,18 @@ def ready(scheduler: Scheduler, items: int = 4, rows: int = 1) -> tuple[str, Run
     return worker, run
 
 
-def test_for_a_little_nobody_has_to_ask_where_there_is_plenty() -> None:
+def test_small_outputs_need_no_credit_request_when_budget_is_ample() -> None:
     pools = [PoolSpec("first"), PoolSpec("second")]
-    _, plenty = ready(Scheduler(pools, machine(), PLENTY))
+    _, ample = ready(Scheduler(pools, machine(), AMPLE_BUDGET))
     _, scarce = ready(Scheduler(pools, machine(), Settings(memory_budget=100_000)))
-    assert plenty.credit == 4096
+    assert ample.credit == 4096
     assert scarce.credit < 100
 
 
-def test_behind_a_barrier_there_is_as_much_credit_as_anywhere() -> None:
-    """Its batch is all there is, which must not be taken for more than fits."""
+def test_a_pool_downstream_of_a_barrier_gets_credit_like_any_other() -> None:
+    """The batch of a barrier is its whole input, which must not count as larger than the budget."""
     everything = PoolSpec("all", workers=1, batch_size=10**9, barrier=True, expected_output_bytes=500.0)
-    scheduler = Scheduler([PoolSpec("first", workers=1), everything, PoolSpec("last")], machine(), PLENTY)
+    scheduler = Scheduler([PoolSpec("first", workers=1), everything, PoolSpec("last")], machine(), AMPLE_BUDGET)
     worker, run = ready(scheduler, items=1)
     output = Output("0_0", (0, 0), 700)
     actions = scheduler.handle(1.0, Emitted(worker, run.batch, (output,)), BatchDone(worker, run.batch, 1.0))
@@ -95,9 +95,9 @@ def test_behind_a_barrier_there_is_as_much_credit_as_anywhere() -> None:
     assert again.credit == 4096
 
 
-def test_what_hangs_is_killed_although_others_keep_talking() -> None:
-    """No tick ever comes: every call brings an event."""
-    scheduler = Scheduler([PoolSpec("p", workers=2, timeout_s=10.0)], machine(), PLENTY)
+def test_a_hanging_worker_is_killed_while_others_send_events() -> None:
+    """There is no Tick: every call brings another event."""
+    scheduler = Scheduler([PoolSpec("p", workers=2, timeout_s=10.0)], machine(), AMPLE_BUDGET)
     one, two = (action.worker for action in scheduler.begin(0.0, sources(50)) if isinstance(action, StartWorker))
     batches = {run.worker: run.batch for run in scheduler.handle(0.0, WorkerReady(one), WorkerReady(two))
                if isinstance(run, RunBatch)}  # fmt: skip
@@ -110,7 +110,7 @@ def test_what_hangs_is_killed_although_others_keep_talking() -> None:
     assert killed == [KillWorker(one, "took longer than task_timeout_s=10", wants_position=True)]
 
 
-def test_waiting_for_credit_is_no_hanging_and_no_work() -> None:
+def test_waiting_for_credit_counts_neither_as_hanging_nor_as_busy() -> None:
     specs = [PoolSpec("a", workers=1, timeout_s=10.0), PoolSpec("b", workers=1)]
     scheduler = Scheduler(specs, machine(), Settings(memory_budget=100))
     starts = [action.worker for action in scheduler.begin(0.0, sources(9)) if isinstance(action, StartWorker)]
@@ -132,23 +132,23 @@ def test_waiting_for_credit_is_no_hanging_and_no_work() -> None:
     assert of(KillWorker, scheduler.handle(1001.0, Tick())) != [], "it had one second left"
 
 
-def test_of_workers_that_are_free_alike_one_where_the_bytes_lie_is_preferred() -> None:
+def test_of_equally_loaded_workers_one_on_the_node_that_stores_the_batch_is_preferred() -> None:
     two = Cluster((Node("n0", 2.5, 8), Node("n1", 2.5, 8)))
     specs = [PoolSpec("make", Resources(cpus=1.5), workers=2), PoolSpec("take", workers=2)]
-    scheduler = Scheduler(specs, two, PLENTY)
+    scheduler = Scheduler(specs, two, AMPLE_BUDGET)
     starts = [action for action in scheduler.begin(0.0, sources(2)) if isinstance(action, StartWorker)]
     node_of = {start.worker: start.placement.node for start in starts}
     takers = [start.worker for start in starts if start.pool == 1]
     assert {node_of[taker] for taker in takers} == {"n0", "n1"}
     runs = [run for run in scheduler.handle(1.0, *(WorkerReady(w) for w in node_of)) if isinstance(run, RunBatch)]
-    for run in reversed(runs):  # the taker that came up first is not always the nearest
+    for run in reversed(runs):  # the worker that was ready first is not always the nearest
         output = Output(f"x{run.batch}", (0, run.batch), 2_000_000)
         [taken] = of(RunBatch, scheduler.handle(2.0, Emitted(run.worker, run.batch, (output,))))
         assert isinstance(taken, RunBatch)
         assert node_of[taken.worker] == node_of[run.worker]
 
 
-def test_when_nothing_moves_one_output_goes_to_disk() -> None:
+def test_one_output_is_spilled_when_nothing_moves() -> None:
     scheduler = Scheduler([PoolSpec("a", workers=1), PoolSpec("b", workers=1)], machine(), Settings(memory_budget=10))
     starts = [action.worker for action in scheduler.begin(0.0, sources(1)) if isinstance(action, StartWorker)]
     [run] = of(RunBatch, scheduler.handle(0.0, *map(WorkerReady, starts)))
@@ -167,16 +167,16 @@ def test_a_death_makes_only_the_running_batch_suspect() -> None:
     [start] = of(StartWorker, actions)
     assert isinstance(start, StartWorker)
     given = of(RunBatch, scheduler.handle(0.0, WorkerReady(start.worker)))
-    assert len(given) > 1, "some are given ahead"
+    assert len(given) > 1, "some batches are assigned ahead"
     scheduler.handle(1.0, WorkerLost(start.worker, "killed"))
     attempts = {batch.id: batch.attempts for batch in scheduler.pools[0].retries}
     assert sum(attempts.values()) == 1
     assert len(attempts) == len(given)
 
 
-def test_a_lost_node_is_nobodys_fault() -> None:
-    """More often than a batch may fail, or a setup: workers are lost with their nodes before and after they are up."""
-    scheduler = Scheduler([PoolSpec("p", workers=1)], Cluster((Node("n0", 1, 8),)), PLENTY)
+def test_a_lost_node_counts_no_failed_attempt() -> None:
+    """Nodes are lost more often than a batch or a setup may fail, before and after their workers are ready."""
+    scheduler = Scheduler([PoolSpec("p", workers=1)], Cluster((Node("n0", 1, 8),)), AMPLE_BUDGET)
     actions = scheduler.begin(0.0, sources(1))
     for number in range(1, 9):
         [start] = of(StartWorker, actions)
@@ -186,13 +186,13 @@ def test_a_lost_node_is_nobodys_fault() -> None:
         scheduler.handle(float(number), NodeLost(f"n{number - 1}"))
         actions = scheduler.handle(float(number), NodeAdded(Node(f"n{number}", 1, 8)))
     assert scheduler.fatal is None
-    assert scheduler.dead == 0
+    assert scheduler.state.dead == 0
     [batch] = scheduler.pools[0].retries
     assert batch.attempts == 0
 
 
-def test_a_refused_task_costs_its_neighbours_nothing() -> None:
-    scheduler = Scheduler([PoolSpec("p", batch_size=4, workers=1)], machine(), PLENTY)
+def test_a_failing_task_does_not_affect_others_in_its_batch() -> None:
+    scheduler = Scheduler([PoolSpec("p", batch_size=4, workers=1)], machine(), AMPLE_BUDGET)
     worker, run = ready(scheduler, items=4, rows=10)
     dead: list[Action] = []
     queue = [run]
@@ -206,22 +206,22 @@ def test_a_refused_task_costs_its_neighbours_nothing() -> None:
         queue += [action for action in actions if isinstance(action, RunBatch)]
     [letter] = dead
     assert isinstance(letter, DeadLetter)
-    assert letter.rows == tuple(range(20, 30)), "the third task, all of it, and nothing else"
-    assert not scheduler.items
+    assert letter.rows == tuple(range(20, 30)), "all rows of the third task, and no others"
+    assert not scheduler.state.items
 
 
-def test_what_nobody_is_to_blame_for_ends_the_run_and_gives_nothing_up() -> None:
-    scheduler = Scheduler([PoolSpec("p", batch_size=4, workers=1)], machine(), PLENTY)
+def test_an_error_that_stops_the_run_gives_up_no_task() -> None:
+    scheduler = Scheduler([PoolSpec("p", batch_size=4, workers=1)], machine(), AMPLE_BUDGET)
     worker, run = ready(scheduler, items=4, rows=10)
     actions = scheduler.handle(1.0, BatchFailed(worker, run.batch, "the disk is full", stops_run=True))
     assert scheduler.fatal == "the disk is full"
     assert of(DeadLetter, actions) == of(RunBatch, actions) == []
     assert len(of(StopWorker, actions)) == 1
-    assert scheduler.dead == 0
+    assert scheduler.state.dead == 0
 
 
-def test_a_late_result_is_dropped_unless_somebody_has_given_it_since() -> None:
-    scheduler = Scheduler([PoolSpec("a", workers=1, timeout_s=5.0), PoolSpec("b", workers=1)], machine(), PLENTY)
+def test_a_late_output_is_dropped_unless_a_later_attempt_has_emitted_it() -> None:
+    scheduler = Scheduler([PoolSpec("a", workers=1, timeout_s=5.0), PoolSpec("b", workers=1)], machine(), AMPLE_BUDGET)
     starts = [action.worker for action in scheduler.begin(0.0, sources(1)) if isinstance(action, StartWorker)]
     [run] = of(RunBatch, scheduler.handle(0.0, WorkerReady(starts[0])))
     assert isinstance(run, RunBatch)
@@ -234,11 +234,11 @@ def test_a_late_result_is_dropped_unless_somebody_has_given_it_since() -> None:
     assert scheduler.handle(5.2, late) == [DropItems(("1/0_0",))]
     scheduler.handle(6.0, WorkerReady(again.worker))
     scheduler.handle(7.0, Emitted(again.worker, run.batch, (Output("0_0", (0, 0), 5),)))
-    assert DropItems(("1/0_0",)) not in scheduler.handle(7.1, late), "that would take the good one away"
+    assert DropItems(("1/0_0",)) not in scheduler.handle(7.1, late), "that would drop the good output"
 
 
 def hung(**settings: Any) -> tuple[Scheduler, str, RunBatch]:
-    """Return a scheduler that has just had a worker killed for a batch of one file, which a chain makes many rows of."""
+    """Return a scheduler that has just killed a worker for a batch of one file, which its chain turns into many rows."""
     limits = Settings(memory_budget=10**9, **settings)
     scheduler = Scheduler([PoolSpec("p", workers=1, timeout_s=5.0)], machine(), limits)
     worker, run = ready(scheduler, items=1)
@@ -246,12 +246,12 @@ def hung(**settings: Any) -> tuple[Scheduler, str, RunBatch]:
     return scheduler, worker, run
 
 
-def test_a_result_that_arrives_before_a_killed_worker_is_gone_counts() -> None:
+def test_a_result_that_arrives_before_a_killed_worker_has_ended_counts() -> None:
     scheduler, worker, run = hung()
     scheduler.handle(5.1, BatchDone(worker, run.batch, 5.1))
     scheduler.handle(5.2, WorkerLost(worker, "killed", 2, 100))
     assert scheduler.pools[0].done == 1
-    assert not scheduler.items
+    assert not scheduler.state.items
 
 
 def test_after_a_timeout_rows_are_searched_at_the_step_that_hung() -> None:
@@ -261,21 +261,21 @@ def test_after_a_timeout_rows_are_searched_at_the_step_that_hung() -> None:
     assert batch.selections == (Selection(2, 0, 50),)
 
 
-def test_a_killed_worker_that_cannot_say_where_it_was_counts_as_an_attempt() -> None:
+def test_a_killed_worker_without_a_known_position_counts_as_an_attempt() -> None:
     scheduler, worker, _ = hung(max_attempts=3)
     scheduler.handle(5.1, WorkerGone(worker))
     [batch] = scheduler.pools[0].retries
     assert batch.attempts == 1
 
 
-def test_a_worker_that_is_gone_with_work_in_hand_loses_nothing() -> None:
-    scheduler = Scheduler([PoolSpec("p", workers=1)], machine(), PLENTY)
+def test_the_batches_of_a_worker_that_ended_are_requeued() -> None:
+    scheduler = Scheduler([PoolSpec("p", workers=1)], machine(), AMPLE_BUDGET)
     worker, run = ready(scheduler, items=1)
     scheduler.handle(1.0, WorkerGone(worker))
     assert [batch.id for batch in scheduler.pools[0].retries] == [run.batch]
 
 
-def test_setups_that_always_fail_end_the_run_and_say_why() -> None:
+def test_setups_that_always_fail_end_the_run_with_the_reason() -> None:
     law = Law(constant(1.0), start_up=1.0, setup_fails=lambda attempt: True)
     trace, scheduler = simulate([PoolSpec("a"), PoolSpec("b")], [Law(constant(0.1)), law], machine(), 100)
     assert scheduler.fatal == "workers of pool 'b' cannot be set up: setup failed"
@@ -283,8 +283,8 @@ def test_setups_that_always_fail_end_the_run_and_say_why() -> None:
     assert trace.finished_at < 60
 
 
-def test_a_pool_that_cannot_have_more_workers_lives_with_what_it_has() -> None:
-    """As with a model that fits into memory twice: the first two come up, no other ever does."""
+def test_a_pool_keeps_its_workers_when_the_setup_of_more_fails() -> None:
+    """As with a model that fits into memory twice: the first two workers become ready, no other does."""
     law = Law(constant(0.5), start_up=0.1, setup_fails=lambda attempt: attempt > 2)
     trace, scheduler = simulate([PoolSpec("p")], [law], machine(8), 100)
     assert scheduler.fatal is None
@@ -293,8 +293,8 @@ def test_a_pool_that_cannot_have_more_workers_lives_with_what_it_has() -> None:
     assert trace.starts <= 20
 
 
-def test_stopping_forgets_sources_and_finishes_what_was_begun() -> None:
-    scheduler = Scheduler([PoolSpec("list", workers=1), PoolSpec("read", workers=1)], machine(), PLENTY)
+def test_stopping_drops_sources_and_finishes_work_that_has_begun() -> None:
+    scheduler = Scheduler([PoolSpec("list", workers=1), PoolSpec("read", workers=1)], machine(), AMPLE_BUDGET)
     starts = [
         action.worker for action in scheduler.begin(0.0, [Output("0", (0,), 0)]) if isinstance(action, StartWorker)
     ]
@@ -305,20 +305,20 @@ def test_stopping_forgets_sources_and_finishes_what_was_begun() -> None:
     [reading] = of(RunBatch, scheduler.handle(1.0, Emitted(listing.worker, listing.batch, outputs)))
     assert isinstance(reading, RunBatch)
     scheduler.handle(2.0, StopAsked())
-    assert scheduler.abandoned == 4
+    assert scheduler.state.abandoned == 4
     scheduler.handle(2.0, Emitted(listing.worker, listing.batch, (Output("0_9", (0, 9), 0),)))
-    assert scheduler.abandoned == 5, "what the source lists from now on is not begun either"
+    assert scheduler.state.abandoned == 5, "tasks that the source lists after the stop are dropped too"
     listed = scheduler.handle(3.0, BatchDone(listing.worker, listing.batch, 3.0))
-    assert of(StopWorker, listed) == [StopWorker(listing.worker)], "nothing can come to it any more"
+    assert of(StopWorker, listed) == [StopWorker(listing.worker)], "no item can arrive there any more"
     scheduler.handle(3.0, Emitted(reading.worker, reading.batch, (Output("0_0", (0, 0), 0),)))
     last = scheduler.handle(3.0, BatchDone(reading.worker, reading.batch, 2.0))
     assert of(StopWorker, last) == [StopWorker(reading.worker)]
-    assert scheduler.results == 1
+    assert scheduler.state.results == 1
 
 
-def test_stopping_lets_nobody_take_a_part_for_all_there_is() -> None:
+def test_stopping_does_not_run_a_barrier_on_a_part_of_its_input() -> None:
     pools = [PoolSpec("read", workers=2), PoolSpec("all", workers=1, batch_size=1000, barrier=True), PoolSpec("end")]
-    scheduler = Scheduler(pools, machine(), PLENTY)
+    scheduler = Scheduler(pools, machine(), AMPLE_BUDGET)
     starts = [action.worker for action in scheduler.begin(0.0, sources(4)) if isinstance(action, StartWorker)]
     batches = [action for worker in starts for action in scheduler.handle(0.0, WorkerReady(worker))]
     one, other, *_ = [action for action in batches if isinstance(action, RunBatch)]
@@ -334,7 +334,7 @@ def test_stopping_lets_nobody_take_a_part_for_all_there_is() -> None:
     assert not scheduler.pools[1].items
 
 
-def test_workers_are_replaced_one_after_the_other_without_a_dip() -> None:
+def test_workers_are_replaced_one_after_the_other_without_a_drop_in_workers() -> None:
     spec = PoolSpec("p", workers=8, max_tasks_per_worker=20)
     trace, _ = simulate([spec], [Law(constant(0.1), start_up=1.0)], machine(10), 2_000, record=True)
     assert trace.starts > 8 * 3
@@ -347,46 +347,48 @@ def test_workers_are_replaced_one_after_the_other_without_a_dip() -> None:
     assert min(counts) >= 7
 
 
-def test_without_room_for_two_a_worker_goes_before_its_successor_comes() -> None:
+def test_without_room_for_two_a_worker_stops_before_its_successor_starts() -> None:
     spec = PoolSpec("p", Resources(cpus=1), max_tasks_per_worker=10)
     trace, _ = simulate([spec], [Law(constant(0.1), start_up=0.1)], machine(2), 200)
     assert len(trace.results) == 200
     assert trace.starts >= 10
 
 
-def test_a_filter_that_lets_nothing_through_holds_nobody_back() -> None:
-    """The pool behind it is never measured: that must not keep the others at one worker."""
+def test_a_filter_that_drops_everything_does_not_limit_the_other_pools() -> None:
+    """The pool downstream is never measured: that must not keep the others at one worker."""
     laws = [Law(constant(0.5), fan_out=lambda order: 0), Law(constant(0.1))]
     trace, _ = simulate([PoolSpec("filter"), PoolSpec("after")], laws, machine(16), 600)
     assert trace.finished_at <= 1.3 * 600 * 0.5 / 15
 
 
-def test_what_lies_behind_a_barrier_claims_no_worker_before_it_is_reached() -> None:
+def test_pools_downstream_of_a_barrier_get_no_worker_before_it_is_reached() -> None:
     specs = [PoolSpec("sign"), PoolSpec("all", Resources(cpus=0), barrier=True, workers=1), PoolSpec("compare")]
-    scheduler = Scheduler(specs, machine(2), PLENTY)
+    scheduler = Scheduler(specs, machine(2), AMPLE_BUDGET)
     starts = of(StartWorker, scheduler.begin(0.0, sources(8)))
-    assert [start.pool for start in starts if isinstance(start, StartWorker)] == [0, 0], "nobody else could use them"
+    assert [start.pool for start in starts if isinstance(start, StartWorker)] == [0, 0], (
+        "no other pool can use the resources"
+    )
 
 
-def test_everything_in_front_of_a_barrier_may_go_to_disk() -> None:
+def test_all_input_of_a_barrier_may_be_spilled() -> None:
     laws = [Law(constant(0.1), output_bytes=lambda order: 100), Law(constant(0.1))]
     specs = [PoolSpec("a"), PoolSpec("all", barrier=True)]
     trace, scheduler = simulate(specs, laws, machine(4), 200, Settings(memory_budget=1_000))
     assert len(trace.results) == 200
     assert trace.peak_bytes <= 1_000
-    assert trace.finished_at <= 1.2 * 200 * 0.2 / 4, "and nobody waits for it"
+    assert trace.finished_at <= 1.2 * 200 * 0.2 / 4, "and no worker waits for the spilling"
     assert scheduler.credits.spilled >= 180
 
 
-def test_what_an_earlier_run_has_shown_makes_the_first_plan_the_last() -> None:
+def test_measurements_of_an_earlier_run_make_the_first_plan_final() -> None:
     specs = [PoolSpec(name, expected_seconds=s, expected_fan_out=1.0) for name, s in (("a", 0.17), ("b", 0.21))]
     trace, scheduler = simulate(specs, [Law(constant(0.17)), Law(constant(0.21))], machine(126), 5_000)
     assert scheduler.plans[0].workers == (56, 70)
     assert trace.finished_at <= 1.04 * 5_000 * 0.38 / 126
 
 
-def test_what_was_killed_without_a_reason_is_tried_in_turn_before_and_behind_the_others() -> None:
-    """A killer with a rhythm would otherwise always hit the same one."""
+def test_batches_killed_from_outside_are_retried_alternately_first_and_last() -> None:
+    """Kills at regular intervals would otherwise always hit the same batch."""
     scheduler = Scheduler([PoolSpec("only", workers=2)], machine(), Settings(memory_budget=10**9, max_attempts=5))
     actions = scheduler.begin(0.0, sources(2))
     first, second = [action.worker for action in of(StartWorker, actions) if isinstance(action, StartWorker)]
@@ -404,12 +406,12 @@ def test_what_was_killed_without_a_reason_is_tried_in_turn_before_and_behind_the
         tried.append(run.items)
         lost = scheduler.handle(float(now), WorkerLost(worker, "killed", from_outside=True))
         actions = [action for action in [*actions, *lost] if getattr(action, "worker", None) != worker]
-    # Both have died once, the second last: it is first. Then it goes behind, and when it has died again, before.
+    # Both have died once, the second one last, so it is first. Then it is queued last, and after another death first.
     assert tried == [("0/0_1",), ("0/0_0",), ("0/0_1",), ("0/0_1",)]
 
 
-def most_together(spec: PoolSpec, seconds: float, items: int = 400) -> int:
-    """Return how many items the largest batch had, in a run whose items take so long."""
+def largest_batch(spec: PoolSpec, seconds: float, items: int = 400) -> int:
+    """Return the number of items in the largest batch of a run whose items take ``seconds``."""
     scheduler = Scheduler([spec], machine(), Settings(memory_budget=10**9, round_trip_s=0.02))
     actions = scheduler.begin(0.0, sources(items))
     worker = next(action.worker for action in actions if isinstance(action, StartWorker))
@@ -426,20 +428,20 @@ def most_together(spec: PoolSpec, seconds: float, items: int = 400) -> int:
     return most
 
 
-def test_items_that_are_done_sooner_than_ordered_are_ordered_together() -> None:
-    assert most_together(PoolSpec("only", workers=1), 0.00001) == 64
-    assert most_together(PoolSpec("only", workers=1), 0.0001) == 49
-    assert most_together(PoolSpec("only", workers=1), 0.001) == 5
-    assert most_together(PoolSpec("only", workers=1), 0.01) == 1
-    assert most_together(PoolSpec("only", workers=1), 0.0001, items=20) == 1, "everybody should get something to do"
-    assert most_together(PoolSpec("only", workers=1, timeout_s=5), 0.0001) == 1, "single ones are timed"
+def test_items_shorter_than_the_message_latency_are_sent_together() -> None:
+    assert largest_batch(PoolSpec("only", workers=1), 0.00001) == 64
+    assert largest_batch(PoolSpec("only", workers=1), 0.0001) == 49
+    assert largest_batch(PoolSpec("only", workers=1), 0.001) == 5
+    assert largest_batch(PoolSpec("only", workers=1), 0.01) == 1
+    assert largest_batch(PoolSpec("only", workers=1), 0.0001, items=20) == 1, "every worker should get a batch"
+    assert largest_batch(PoolSpec("only", workers=1, timeout_s=5), 0.0001) == 1, "single tasks have a time limit"
 
 
-def test_orders_stand_alone_where_it_matters_which_one_ends_a_worker() -> None:
-    """A backend may tell of several ends at once, and then the first of them would be suspect."""
+def test_batches_run_alone_in_pools_with_lost_workers_or_a_timeout() -> None:
+    """A backend may report the ends of several batches at once; then the first of them would be suspect."""
 
     def first_orders(spec: PoolSpec, *, lost: bool) -> list[bool]:
-        scheduler = Scheduler([spec], machine(), PLENTY)
+        scheduler = Scheduler([spec], machine(), AMPLE_BUDGET)
         worker = next(a.worker for a in scheduler.begin(0.0, sources(3)) if isinstance(a, StartWorker))
         actions = scheduler.handle(1.0, WorkerReady(worker))
         if lost:

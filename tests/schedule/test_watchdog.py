@@ -1,4 +1,4 @@
-"""What a stuck run says about each of its pools."""
+"""The reasons that a stalled run reports for each of its pools."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ def get_ready(scheduler: Scheduler, actions: list[Action], now: float = 1.0) -> 
     return [action for action in scheduler.handle(now, *map(WorkerReady, workers)) if isinstance(action, RunBatch)]
 
 
-def test_a_worker_that_does_not_come_up() -> None:
+def test_the_reason_for_a_worker_that_does_not_become_ready() -> None:
     scheduler, _ = begin(PoolSpec("read", workers=1))
     scheduler.handle(40.0, Tick())
-    assert why_nothing_moves(scheduler) == {"read": "a worker starting for 40 s"}
-    assert scheduler.moved_at == 0.0
+    assert why_nothing_moves(scheduler.state) == {"read": "a worker starting for 40 s"}
+    assert scheduler.state.moved_at == 0.0
 
 
-def test_a_batch_that_does_not_end() -> None:
+def test_the_reason_for_a_batch_that_does_not_end() -> None:
     scheduler, actions = begin(PoolSpec("read", workers=2))
     first, second = get_ready(scheduler, actions)
     scheduler.handle(101.0, BatchDone(second.worker, second.batch, 100.0))
     scheduler.handle(301.0, Tick())
-    assert why_nothing_moves(scheduler) == {"read": f"batch {first.batch} runs for 300 s"}
-    assert scheduler.moved_at == 101.0
+    assert why_nothing_moves(scheduler.state) == {"read": f"batch {first.batch} runs for 300 s"}
+    assert scheduler.state.moved_at == 101.0
 
 
-def test_credit_that_somebody_else_holds() -> None:
+def test_the_reason_for_waiting_for_credit_names_the_holder() -> None:
     cut, caption = PoolSpec("cut", workers=1), PoolSpec("caption", workers=1)
     scheduler, actions = begin(cut, caption, items=1, budget=2 * 10**9)
     [cutting] = get_ready(scheduler, actions)
@@ -46,25 +46,25 @@ def test_credit_that_somebody_else_holds() -> None:
     scheduler.handle(3.0, Emitted(cutting.worker, cutting.batch, (Output("0_0_0", (0, 0, 0), 1_500_000_000),)))
     scheduler.handle(4.0, CreditWanted(cutting.worker, cutting.batch, 1_200_000_000))
     scheduler.handle(60.0, Tick())
-    reasons = why_nothing_moves(scheduler)
+    reasons = why_nothing_moves(scheduler.state)
     assert reasons["cut"] == "waiting for 1.2 GB of credit: 'caption' holds 1.5 GB"
     assert reasons["caption"].endswith("runs for 57 s")
 
 
-def test_a_worker_for_which_there_is_no_room() -> None:
+def test_the_reason_for_a_worker_that_fits_nowhere() -> None:
     scheduler, actions = begin(PoolSpec("embed", Resources(gpus=1)), PoolSpec("judge", Resources(gpus=2)), gpus=2)
     running = get_ready(scheduler, actions)
     for i, run in enumerate(running):
         scheduler.handle(2.0, Emitted(run.worker, run.batch, (Output(f"0_{i}", (0, i), 1),)))
-    assert why_nothing_moves(scheduler)["judge"].startswith("no worker fits: needs 1 CPU, 2 GPUs, ")
+    assert why_nothing_moves(scheduler.state)["judge"].startswith("no worker fits: needs 1 CPU, 2 GPUs, ")
 
 
-def test_items_that_are_not_a_batch_yet_and_a_barrier_that_is_not_reached() -> None:
+def test_the_reasons_for_an_incomplete_batch_and_a_waiting_barrier() -> None:
     pools = PoolSpec("read", workers=1), PoolSpec("group", batch_size=8, workers=1), PoolSpec("sort", barrier=True)
     scheduler, actions = begin(*pools, items=20)
     [reading] = get_ready(scheduler, actions)
     scheduler.handle(2.0, Emitted(reading.worker, reading.batch, (Output("0_0", (0, 0), 1),)))
-    reasons = why_nothing_moves(scheduler)
+    reasons = why_nothing_moves(scheduler.state)
     assert reasons["read"].startswith(f"batch {reading.batch} runs for 1 s")
     assert reasons["group"].startswith("has 1 of the 8 items of a batch")
-    assert "sort" not in reasons, "there is nothing for it yet"
+    assert "sort" not in reasons, "it has no items yet"

@@ -11,9 +11,8 @@ from penstock.schedule.state import PoolSpec
 
 
 def pool_spec(pool: Pool, timeout: float | None, nodes: int, known: Speed | None = None) -> PoolSpec:
-    """Return the scheduler's specification of a planned pool."""
-    spec = pool.stages[0].xenna_stage_spec()
-    lifetime, interval = spec.get("worker_max_lifetime_m"), spec.get("worker_restart_interval_m", 0)
+    """Return the specification of a planned pool for the scheduler."""
+    limits = pool.stages[0].worker_limits()
     return PoolSpec(
         name=pool.name,
         need=pool.resources,
@@ -21,10 +20,10 @@ def pool_spec(pool: Pool, timeout: float | None, nodes: int, known: Speed | None
         workers=pool.num_workers if pool.num_workers is not None else _workers_on(pool, nodes),
         barrier=any(stage.is_barrier for stage in pool.stages),
         timeout_s=timeout,
-        max_tasks_per_worker=pool.stages[0].ray_stage_spec().get("max_calls_per_worker"),
-        max_lifetime_s=60.0 * lifetime if lifetime else None,
-        restart_interval_s=60.0 * (interval or 0),
-        max_resident_growth=_growth(pool, spec.get("worker_max_growth_gb")),
+        max_tasks_per_worker=limits.max_tasks_per_worker,
+        max_lifetime_s=limits.max_worker_lifetime_s,
+        restart_interval_s=limits.worker_restart_interval_s,
+        max_resident_growth=_growth(pool, limits.max_worker_growth_gb),
         expected_seconds=known.seconds_per_item if known else None,
         expected_fan_out=known.fan_out if known else None,
         expected_output_bytes=known.output_bytes if known else None,

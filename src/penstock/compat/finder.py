@@ -15,6 +15,8 @@ from typing import Any
 
 from penstock.compat.missing import MissingNameError, explain
 from penstock.compat.names import MODULES, NAMES, ROOT, modules_below
+from penstock.compat.stage_specs import STAGE_SPECS
+from penstock.core.stage import FOREIGN_SETTINGS
 
 
 class RealPackageHidden(UserWarning):
@@ -72,12 +74,15 @@ def install() -> None:
             stacklevel=3,  # the line of the script with the import
         )
     sys.meta_path.insert(0, _FINDER)
+    FOREIGN_SETTINGS.update(STAGE_SPECS)
 
 
 def uninstall() -> None:
     """Remove the import hook and its modules, so that ``install`` can be called again."""
     if _FINDER in sys.meta_path:
         sys.meta_path.remove(_FINDER)
+        for name in STAGE_SPECS:
+            FOREIGN_SETTINGS.pop(name, None)
     for name in [name for name, module in sys.modules.items() if _is_ours(module)]:
         del sys.modules[name]
     sys.modules.pop("penstock.compat.nemo_curator", None)

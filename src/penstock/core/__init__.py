@@ -1,1 +1,1 @@
-"""What a user writes with: resources, tasks, stages, pipelines. Imports nothing else of ours."""
+"""The building blocks of a pipeline: resources, tasks, stages, pipelines. Imports no other layer except errors."""

@@ -1,8 +1,8 @@
-"""Which rows of a parent the rows of its child are, where the stage in between did not say.
+"""Match the rows of a child batch to the rows of its parent where the stage does not say which is which.
 
-A stage that turns a batch into a table and the table into a new batch has forgotten which document is which. Candidates
-for an answer: the labels of a pandas index, the same position, a column whose values are all different, the order of
-the rows that are left. The one that most of the data bears out is taken. Where nothing does, nobody can tell.
+A stage that makes a new batch from a table loses which document is which. Four kinds of match are tried: the labels of
+a pandas index, the same position, a column with unique values, and the order of the remaining rows. The candidate that
+agrees with most of the data is taken. If none agrees, the match is unknown.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 
     Rows = npt.NDArray[np.int64]
 
-_ROWS_AT_ONCE = 1000
+_ROWS_PER_COMPARISON = 1000
 
 
 class Alignment(NamedTuple):
     """For every row of the child, the row of the parent it was made from."""
 
     rows: Rows
-    # False where twins among the parent's rows leave it open which of them was meant.
+    # False where equal rows of the parent leave it open which of them was meant.
     is_certain: bool = True
 
 
 class RowsLike(Protocol):
-    """What has to be known of a batch to compare its rows with another's."""
+    """The interface of a batch that ``align`` needs."""
 
     @property
     def num_items(self) -> int:
-        """How many rows."""
+        """The number of rows."""
 
     def get_columns(self) -> list[str]:
         """Return the names of the columns."""
@@ -46,12 +46,12 @@ class RowsLike(Protocol):
 
 
 def align(parent: RowsLike, child: RowsLike) -> Alignment | None:
-    """Return which rows of the parent the child's are, or None if that cannot be told."""
+    """Return for each row of the child its row in the parent, or None if that is unknown."""
     import numpy as np
 
     if child.num_items == 0:
         return Alignment(np.empty(0, dtype=np.int64))
-    # Small ones first: they are as good a key as a text, and cheaper.
+    # Small columns first: they identify a row as well as a text does, and are cheaper to compare.
     columns = sorted(_comparable(parent, child), key=lambda pair: int(pair[0].nbytes))
     informative = [pair for pair in columns if parent.num_items == 1 or not _is_constant(pair[0])]
     best: tuple[int, Alignment] | None = None
@@ -108,7 +108,7 @@ def _candidates(
 
 
 def _labels(child: RowsLike, count: int) -> Rows | None:
-    """Return the labels of a pandas index, if they can be positions in the frame the stage was given."""
+    """Return the labels of a pandas index, if they can be positions in the stage's input frame."""
     import numpy as np
 
     index = getattr(getattr(child, "data", None), "index", None)
@@ -119,7 +119,7 @@ def _labels(child: RowsLike, count: int) -> Rows | None:
 
 
 def _by_value(mine: pa.ChunkedArray, theirs: pa.ChunkedArray) -> Rows | None:
-    """Return where each value is found, if the parent has each only once."""
+    """Return the position of each value in the parent's column, if its values are unique."""
     import numpy as np
     import pyarrow.compute as pc
 
@@ -130,7 +130,7 @@ def _by_value(mine: pa.ChunkedArray, theirs: pa.ChunkedArray) -> Rows | None:
 
 
 def _as_subsequence(columns: list[tuple[pa.ChunkedArray, pa.ChunkedArray]]) -> Alignment | None:
-    """Return where the rows that are left stood, looking at all columns that could be unchanged together."""
+    """Return the former positions of the remaining rows, by all columns that may be unchanged."""
     import numpy as np
 
     unchanged = [pair for pair in columns if _walk(*(_codes([pair]))) is not None]
@@ -146,7 +146,7 @@ def _as_subsequence(columns: list[tuple[pa.ChunkedArray, pa.ChunkedArray]]) -> A
 
 
 def _codes(columns: list[tuple[pa.ChunkedArray, pa.ChunkedArray]]) -> tuple[Rows, Rows]:
-    """Return a number for each row of both sides, the same where all these columns are the same."""
+    """Return a code for each row of both sides; rows with equal values in all these columns have equal codes."""
     import numpy as np
     import pyarrow as pa
 
@@ -180,10 +180,10 @@ def _agrees(mine: pa.ChunkedArray, theirs: pa.ChunkedArray, rows: Rows) -> bool:
 
     if len(rows) == len(mine) and np.array_equal(rows, np.arange(len(mine))):
         return bool(theirs.equals(mine))
-    # Some at a time: neither a copy of the whole column, nor much work where the first rows tell.
+    # In slices: no copy of the whole column, and little work where the first rows already differ.
     return all(
-        theirs.slice(first, _ROWS_AT_ONCE).equals(mine.take(rows[first : first + _ROWS_AT_ONCE]))
-        for first in range(0, len(rows), _ROWS_AT_ONCE)
+        theirs.slice(first, _ROWS_PER_COMPARISON).equals(mine.take(rows[first : first + _ROWS_PER_COMPARISON]))
+        for first in range(0, len(rows), _ROWS_PER_COMPARISON)
     )
 
 

@@ -1,4 +1,4 @@
-"""The machines a plan is made for: data only. Finding out what this machine has is runtime's work."""
+"""The machines a plan is made for, as data. The runtime layer detects the resources of this machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.core.resources import Resources
 
 
 class Gpu(NamedTuple):
-    """One device, known by its memory."""
+    """One GPU, described by its memory."""
 
     memory_gb: float
     name: str = "GPU"
@@ -25,7 +25,7 @@ class Node:
     gpus: tuple[Gpu, ...] = ()
 
     def why_not(self, need: Resources) -> str | None:
-        """Say why an empty node of this kind cannot hold one such worker, or None if it can.
+        """Return why one worker with these needs does not fit on the empty node, or None if it fits.
 
         >>> Node("n0", cpus=2, memory_gb=8).why_not(Resources(cpus=4))
         "node 'n0' has 2 CPUs"
@@ -51,14 +51,14 @@ class Cluster:
     nodes: tuple[Node, ...]
 
     def why_not(self, need: Resources) -> str | None:
-        """Say why no node can hold one such worker, or None if one can."""
+        """Return why one worker with these needs fits on no node, or None if it fits on one."""
         reasons = [node.why_not(need) for node in self.nodes]
         if any(reason is None for reason in reasons):
             return None
         return "; ".join(dict.fromkeys(reason for reason in reasons if reason)) or "the cluster has no node"
 
     def __str__(self) -> str:
-        """Say in a line what there is."""
+        """Return the total resources in one line."""
         cpus = sum(node.cpus for node in self.nodes)
         gpus = sum(len(node.gpus) for node in self.nodes)
         memory = sum(node.memory_gb for node in self.nodes)

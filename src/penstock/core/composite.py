@@ -1,4 +1,4 @@
-"""A composite: one thing to the user, several stages to the planner."""
+"""A composite stage: one object for the user, several stages for the planner."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from penstock.errors import suggestion
 
 
 class CompositeStage(ProcessingStage[X, Y]):
-    """A stage that only stands for others, such as a reader that lists files and then reads them."""
+    """A stage that is replaced by others before the run, such as a reader that lists files and then reads them."""
 
     _settings: dict[str, dict[str, Any]] | None = None
 
     def decompose(self) -> Sequence[ProcessingStage[Any, Any]]:
-        """Return the stages this one stands for, in order; they may be composites again."""
+        """Return the stages that replace this one, in order. They may be composites too."""
         raise NotImplementedError(f"composite '{self.name}' ({type(self).__name__}) defines no decompose(self).")
 
     def decompose_and_apply_with(self) -> list[ProcessingStage[Any, Any]]:
-        """Return the stages with the settings given in ``with_`` applied, each by its name."""
+        """Return the stages with the settings of ``with_`` applied by stage name."""
         stages = list(self.decompose())
         settings = self._settings or {}
         names = Counter(stage.name for stage in stages)
@@ -40,9 +40,9 @@ class CompositeStage(ProcessingStage[X, Y]):
         stage_with_dict: dict[str, dict[str, Any]] | None = None,
         **settings: Any,  # noqa: ANN401 - only to be refused
     ) -> CompositeStage[X, Y]:
-        """Change the settings of the stages inside: ``{"stage name": {"resources": …}}``.
+        """Return a copy with other settings for the stages inside: ``{"stage name": {"resources": …}}``.
 
-        Unlike on a plain stage, this changes the composite itself and returns it.
+        The composite itself is not changed. Settings of an earlier call are kept unless they are set again.
         """
         if settings or stage_with_dict is None:
             names = ", ".join(repr(stage.name) for stage in self.decompose())
@@ -53,15 +53,16 @@ class CompositeStage(ProcessingStage[X, Y]):
         merged = copy.deepcopy(self._settings or {})
         for name, values in stage_with_dict.items():
             merged.setdefault(name, {}).update(values)
-        self._settings = merged
-        return self
+        changed = copy.deepcopy(self)
+        changed._settings = merged
+        return changed
 
     def inputs(self) -> Spec | dict[type[Any], Spec]:
-        """Return what the first stage needs."""
+        """Return the attributes and columns that the first stage needs."""
         return self.decompose()[0].inputs()
 
     def outputs(self) -> Spec:
-        """Return what the last stage adds."""
+        """Return the attributes and columns that the last stage adds."""
         return self.decompose()[-1].outputs()
 
     def process(self, task: X) -> Y | list[Y] | None:
@@ -70,7 +71,7 @@ class CompositeStage(ProcessingStage[X, Y]):
 
 
 def expand(stages: Sequence[ProcessingStage[Any, Any]]) -> list[ProcessingStage[Any, Any]]:
-    """Return the stages that really run, composites replaced by what they stand for."""
+    """Return the stages that run: each composite is replaced by the stages it decomposes into."""
     expanded: list[ProcessingStage[Any, Any]] = []
     for stage in stages:
         if isinstance(stage, CompositeStage):

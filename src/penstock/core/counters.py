@@ -1,4 +1,4 @@
-"""What happened in each stage of a run, as numbers that add up."""
+"""Counters of each stage of a run; counters of several workers add up."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class StageCounters:
     bytes_in: int = 0
     bytes_out: int = 0
     seconds: float = 0.0
-    # How often the stage raised, attempts that were repeated included; and the items that were set aside for good.
+    # How often the stage raised, retried attempts included; and the number of items in the dead-letter file.
     errors: int = 0
     failed: int = 0
     rejected: int = 0
-    # What the items are called ("documents", "files"), once some have been seen.
+    # What the items are called ("documents", "files"); empty before the first task.
     noun_in: str = ""
     noun_out: str = ""
     metrics: dict[str, float] = field(default_factory=dict)
-    # Rows that reached the stage, were processed, were set aside, and came out: what ``conservation`` compares. Of
+    # Rows that reached the stage, were processed, were set aside, and came out: ``conservation`` compares them. Of
     # stages merged into one step, the first counts for all of them.
     rows_in: int = 0
     rows_processed: int = 0
@@ -54,7 +54,7 @@ class StageCounters:
 
     @property
     def dropped(self) -> int:
-        """How many items went in and did not come out, where both are of one kind; what failed is not dropped."""
+        """Items that went in and did not come out, where both are of one kind. Failed items are not counted."""
         same_kind = self.noun_out in ("", self.noun_in)
         return max(0, self.items_in - self.items_out - self.failed) if same_kind else 0
 
@@ -66,7 +66,7 @@ class StageCounters:
 
 @dataclass(frozen=True)
 class PartCount:
-    """What one part of a merged stage did to one task: a merged stage still answers for each of its parts."""
+    """Counts of one part of a merged stage for one task; a merged stage reports each of its parts."""
 
     items_in: int
     items_out: int

@@ -1,4 +1,4 @@
-"""A batch of documents: an Arrow table that also speaks pandas, and that is made only when it is asked for."""
+"""A batch of documents: an Arrow table or pandas frame, converted and parsed only when needed."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
     from penstock.core.lazy_rows import Rows
 
-_LONGEST_EXCERPT = 500
-# So many bytes that nobody needs may travel with a batch.
-_SMALL = 65536
+_MAX_EXCERPT_CHARACTERS = 500
+# A slice may keep at most this many unused bytes of the table it was cut from.
+_MAX_UNUSED_BYTES = 65536
 
 
 @dataclass(repr=False)
 class DocumentBatch(Task[Any]):
     """Documents as rows of a table.
 
-    The table may be Arrow or pandas; stages ask for the one they like, and the other is made when asked for. A batch
-    that comes from a reader may hold the documents as they were read: ``column``, ``select`` and ``with_columns``
-    leave them so, and a writer of the same format copies what nobody changed.
+    The table may be Arrow or pandas; ``to_pyarrow`` and ``to_pandas`` convert it where needed. A batch that comes from
+    a reader may hold the documents unparsed, as they were read: ``column``, ``select`` and ``with_columns`` keep that
+    form, and a writer of the same format copies unchanged values.
 
     >>> import pyarrow as pa
     >>> batch = DocumentBatch("demo", pa.table({"id": [1, 2], "text": ["a", "b"]}))
@@ -44,15 +44,15 @@ class DocumentBatch(Task[Any]):
 
     noun: ClassVar[str] = "documents"
 
-    # The documents as they were read, row by row. Without a `data` of its own the batch is these; with one, they are
-    # what it was made from.
+    # The documents as they were read, row by row. If the batch has no `data` of its own, these are its documents;
+    # otherwise `data` was made from them.
     _lazy: ClassVar[LazyRows | None] = None
     _source_rows: ClassVar[npt.NDArray[np.int64] | None] = None
-    # The index of a frame when its rows were last known: pandas puts another in its place when it moves rows about.
+    # The index of a frame when its rows were last known. pandas replaces the index object when it reorders rows.
     _index: ClassVar[Any] = None
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Keep track of which row is which when somebody replaces the table."""
+        """Keep the origin of each row when the table is replaced."""
         if name != "data":
             super().__setattr__(name, value)
         elif isinstance(value, LazyRows):
@@ -66,21 +66,21 @@ class DocumentBatch(Task[Any]):
             self.descend_from(before)
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - the table, in whatever form it is
-        """Make the table when somebody looks at it for the first time."""
+        """Make the table at the first access."""
         lazy = self.__dict__.get("_lazy")
         if name == "data" and lazy is not None:
             return lazy.to_table()
         raise AttributeError(f"{type(self).__name__} has no attribute '{name}'")
 
     def __copy__(self) -> Self:
-        """Copy the batch; what it does not know any more, the copy does not either."""
+        """Copy the batch; if the origin of its rows is unknown, it is unknown in the copy too."""
         twin = super().__copy__()
         if self._index is not None:
             twin.__setstate__(self.__getstate__())
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave behind what is known by its place in memory."""
+        """Return the state without the index object, which is compared by identity and valid in this process only."""
         state = {key: value for key, value in self.__dict__.items() if key != "_index"}
         if self._rows_were_moved:
             return {**state, "_lazy": None, "_source_rows": None}
@@ -91,7 +91,7 @@ class DocumentBatch(Task[Any]):
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Know the rows again, here or in another process."""
+        """Restore the batch and the origin of its rows."""
         self.__dict__.update(state)
         if isinstance(small := state.get("data"), Packed):
             self.__dict__["data"] = unpacked(small)
@@ -103,7 +103,7 @@ class DocumentBatch(Task[Any]):
 
     @property
     def source_rows(self) -> npt.NDArray[np.int64] | None:
-        """Which document of the source task each row is, as its reader numbered them; None where nobody can tell."""
+        """For each row, the number of its document in the source task, as the reader counts them; None if unknown."""
         return None if self._rows_were_moved else self._source_rows
 
     @source_rows.setter
@@ -120,7 +120,7 @@ class DocumentBatch(Task[Any]):
         return True
 
     def to_pyarrow(self) -> pa.Table:
-        """Return the documents as an Arrow table; a pandas index is not part of the data and is left behind."""
+        """Return the documents as an Arrow table. A pandas index is not part of the data and is dropped."""
         if _is_arrow(self.data):
             table: pa.Table = self.data
             return table
@@ -148,7 +148,7 @@ class DocumentBatch(Task[Any]):
         return decode_json_columns(self.data, self.data.to_pandas(integer_object_nulls=True))
 
     def to_lazy(self) -> LazyRows | None:
-        """Return the documents in the form they were read in, changed as the stages changed them; None: not known."""
+        """Return the documents in the format they were read in, with the changes of the stages; None if unknown."""
         if self._lazy is None or self._is_lazy:
             return self._lazy
         if self._rows_were_moved:
@@ -157,12 +157,12 @@ class DocumentBatch(Task[Any]):
 
     @property
     def num_items(self) -> int:
-        """How many documents."""
+        """The number of documents."""
         return len(self._lazy) if self._is_lazy and self._lazy is not None else len(self.data)
 
     @property
     def num_bytes(self) -> int:
-        """How many bytes the rows take; of a slice, only its own rows."""
+        """The size of the rows in bytes; of a slice, only its own rows."""
         origin = self._lazy.num_bytes if self._lazy is not None else 0
         if self._is_lazy:
             return origin
@@ -171,31 +171,31 @@ class DocumentBatch(Task[Any]):
         return origin + int(self.data.memory_usage(index=False, deep=True).sum())
 
     def select(self, rows: Rows) -> DocumentBatch:
-        """Return a batch of only these documents, under the same name."""
+        """Return a batch of only these documents, with the same task id."""
         import numpy as np
 
         wanted = np.asarray(rows, dtype=np.int64)
         chosen = copy.copy(self)
         if not self._is_lazy:
             chosen.__dict__["data"] = _chosen(self.data, wanted) if _is_arrow(self.data) else self.data.iloc[wanted]
-        # What the copy does not know any more, the choice does not either.
+        # From the copy: it has no `_lazy` if the origin of the rows is unknown.
         chosen.__dict__["_lazy"] = None if chosen._lazy is None else chosen._lazy.select(wanted)
         chosen.source_rows = None if self.source_rows is None else self.source_rows[wanted]
         return chosen
 
     def column(self, name: str) -> pa.ChunkedArray:
-        """Return one column as Arrow, without making any other."""
+        """Return one column as Arrow, without parsing the others."""
         if self._is_lazy and self._lazy is not None:
             return self._lazy.column(name)
         return self.to_pyarrow()[name]
 
     def prepare(self, names: Sequence[str]) -> None:
-        """Make ready some columns that are going to be asked for, where several in one go cost less."""
+        """Parse several columns in one pass, which is cheaper than one after the other."""
         if self._is_lazy and self._lazy is not None:
             self._lazy.prepare(names)
 
     def holds_json(self, name: str) -> bool:
-        """Tell whether a column holds the JSON text of values that Arrow has no one type for."""
+        """Tell whether a column holds JSON text, because its values have no common Arrow type."""
         if self._is_lazy and self._lazy is not None:
             return is_json(self._lazy.field(name))
         return is_json(self.to_pyarrow().schema.field(name))
@@ -214,7 +214,7 @@ class DocumentBatch(Task[Any]):
         return changed
 
     def descend_from(self, parent: Task[Any]) -> None:
-        """Find out which rows of the parent these are, if the stage that made this batch did not say."""
+        """Match the rows to those of the parent, if the stage that made this batch did not say which they are."""
         if not isinstance(parent, DocumentBatch) or self._source_rows is not None or self._lazy is not None:
             return
         if parent._lazy is None and parent.source_rows is None:
@@ -229,18 +229,18 @@ class DocumentBatch(Task[Any]):
         self._remember_rows()
 
     def excerpt(self, row: int) -> str:
-        """Return one document as JSON, long values cut."""
+        """Return one document as JSON, with long values cut."""
         document = self.select([row]).to_pyarrow().to_pylist()[0]
         return json.dumps({key: _shortened(value) for key, value in document.items()}, ensure_ascii=False, default=str)
 
     def compacted(self) -> DocumentBatch:
-        """Return the batch without the rest of a table, or of a file, that it is a part of."""
+        """Return the batch without the memory of the larger table or file that it is a part of."""
         if self._lazy is not None:
             compact = copy.copy(self)
             compact.__dict__["_lazy"] = self._lazy.compacted()
             return compact
         whole = self.data.get_total_buffer_size() if _is_arrow(self.data) else 0
-        if whole <= _SMALL or whole <= 1.5 * self.data.nbytes + _SMALL:
+        if whole <= _MAX_UNUSED_BYTES or whole <= 1.5 * self.data.nbytes + _MAX_UNUSED_BYTES:
             return self
         compact = copy.copy(self)
         compact.__dict__["data"] = self.data.take(list(range(len(self.data))))
@@ -259,7 +259,7 @@ class DocumentBatch(Task[Any]):
 
     @property
     def _rows_were_moved(self) -> bool:
-        """Whether a stage sorted or cut the frame in place, so that nobody can tell any more which row is which."""
+        """Whether a stage sorted or cut the frame in place, so that the origin of its rows is unknown."""
         return self._index is not None and _is_pandas(self.data) and self.data.index is not self._index
 
     def _remember_rows(self) -> None:
@@ -267,7 +267,7 @@ class DocumentBatch(Task[Any]):
 
 
 def _chosen(table: pa.Table, rows: npt.NDArray[np.int64]) -> pa.Table:
-    """Return some rows: those in order by a filter, which copies each once."""
+    """Return some rows of a table; rows in ascending order by a filter, which copies each value once."""
     if not len(rows) or rows[0] < 0 or not bool((rows[1:] > rows[:-1]).all()):
         return table.take(rows)
     import numpy as np
@@ -279,17 +279,18 @@ def _chosen(table: pa.Table, rows: npt.NDArray[np.int64]) -> pa.Table:
 
 
 def _shortened_rows(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | range:
-    """Return rows that follow one another as a range, which takes less room and time on the way."""
+    """Return consecutive rows as a range, which is smaller and faster to send."""
     first, count = (int(rows[0]), len(rows)) if len(rows) else (0, 0)
     follow = count and int(rows[-1]) - first + 1 == count and (count == 1 or bool((rows[1:] > rows[:-1]).all()))
     return range(first, first + count) if follow or not count else rows
 
 
 def _shortened(value: Any) -> Any:  # noqa: ANN401 - a cell of a table
-    return value[:_LONGEST_EXCERPT] + "…" if isinstance(value, str) and len(value) > _LONGEST_EXCERPT else value
+    is_long = isinstance(value, str) and len(value) > _MAX_EXCERPT_CHARACTERS
+    return value[:_MAX_EXCERPT_CHARACTERS] + "…" if is_long else value
 
 
-# Both look at the class's home instead of importing it: a batch of Arrow data must not cost an import of pandas.
+# Both check the module of the class instead of importing it: a batch of Arrow data must not import pandas.
 def _is_arrow(data: Any) -> bool:  # noqa: ANN401 - any object may be asked
     return type(data).__name__ == "Table" and type(data).__module__.startswith("pyarrow")
 

@@ -1,4 +1,4 @@
-"""Who runs a pipeline: the protocol, and which one runs when the user names none."""
+"""The executor protocol, and the default executor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Executor(Protocol):
-    """Anything that can run a pipeline."""
+    """Run a pipeline."""
 
     def execute(
         self,
@@ -21,7 +21,7 @@ class Executor(Protocol):
         initial_tasks: Sequence[Task[Any]] | None = None,
         checkpoint_path: str | Path | None = None,
     ) -> list[Task[Any]]:
-        """Run the pipeline and return what its last stage gave, in the order of the input."""
+        """Run the pipeline and return the outputs of its last stage, in the order of the input."""
         ...
 
 
@@ -29,10 +29,10 @@ _default: list[Callable[[], Executor]] = []
 
 
 def set_default_executor(factory: Callable[[], Executor]) -> None:
-    """Say which executor runs a pipeline when the user names none. Core itself knows of none."""
+    """Set which executor runs a pipeline when the user names none. Core itself contains no executor."""
     _default[:] = [factory]
 
 
 def default_executor() -> Executor:
-    """Make the executor that runs when the user names none."""
+    """Return the executor that runs a pipeline when the user names none."""
     return _default[0]()

@@ -1,4 +1,4 @@
-"""A task that names files, and the arithmetic of putting files into such tasks."""
+"""A task that names files, and how files are grouped and cut into such tasks."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any, ClassVar, NamedTuple
 
 from penstock.core.task import Task
 
-# What a source writes down of every file of a task, in their order: where it is, and its name below what was given.
+# Metadata of a source about every file of a task, in order: its path, and its name below the path that the user gave.
 _PER_FILE = ("source_files", "source_names")
 
 
 @dataclass(repr=False)
 class FileGroupTask(Task[list[str]]):
-    """Some files that are read, or were written, together.
+    """Files that are read, or were written, together.
 
     >>> FileGroupTask("crawl", ["b.jsonl", "a.jsonl"]).num_items
     2
@@ -28,16 +28,16 @@ class FileGroupTask(Task[list[str]]):
 
     @property
     def num_items(self) -> int:
-        """How many files."""
+        """The number of files."""
         return len(self.data)
 
     @property
     def num_bytes(self) -> int:
-        """The size of the names; the files' content is not in memory."""
+        """The size of the paths in bytes; the content of the files is not in memory."""
         return sum(len(path.encode("utf-8", "surrogateescape")) for path in self.data)
 
     def select(self, rows: Sequence[int]) -> FileGroupTask:
-        """Return a task of only these files, under the same name.
+        """Return a task of only these files, with the same task id.
 
         >>> known = {"source_files": ["/a", "/b"], "source_names": ["a", "b"]}
         >>> FileGroupTask("crawl", ["/a", "/b"], _metadata=known).select([1])._metadata
@@ -45,18 +45,18 @@ class FileGroupTask(Task[list[str]]):
         """
         chosen = copy.copy(self)
         chosen.data = [self.data[row] for row in rows]
-        # A source says file by file where they are; of files made on the way it is said what they were made of.
+        # At a source the metadata describes each file of the task. For files made by a stage it describes their inputs.
         if self._metadata.get("source_files") == self.data:
             kept = {key: [self._metadata[key][row] for row in rows] for key in _PER_FILE if key in self._metadata}
             chosen._metadata = self._metadata | kept
         return chosen
 
     def excerpt(self, row: int) -> str:
-        """Return the name of one file."""
+        """Return the path of one file."""
         return self.data[row]
 
     def validate(self) -> bool:
-        """Accept a list of paths only."""
+        """Raise TypeError unless the data is a list of paths."""
         if not isinstance(self.data, list) or not all(isinstance(path, str) for path in self.data):
             raise TypeError(f"FileGroupTask: data must be a list of path strings, got {self.data!r:.200}")
         return True
@@ -64,37 +64,38 @@ class FileGroupTask(Task[list[str]]):
     def get_deterministic_id(self) -> str:
         """Return a hash of the file names, so that a new file beside them does not rename this task.
 
-        Where the source says what the files are called below the path it was given, that counts, so that moving
-        the whole data set renames nobody either.
+        Names below the path that the user gave are used where the source has them, so that moving the whole data set
+        does not change the ids either.
         """
         names = self._metadata.get("source_names", self.data)
         return hashlib.sha256("|".join(sorted(names)).encode("utf-8", "surrogateescape")).hexdigest()[:12]
 
 
-# A place in the files of a task: the number of the file above these bits, the byte or row in that file below them.
+# A position in the files of a task: the number of the file above these bits, the byte or row in that file below them.
 PLACE_BITS = 40
-# What a reader notes of a batch from several files: which document of the task is the first of which file, in order.
-# None: its documents are known by their place, and not by their number.
+# Metadata of a batch from several files: the number of the first document of each file, in order. None: documents are
+# identified by their position in the file, not by a number.
 FILE_STARTS = "file_starts"
 
 
 class SizedFile(NamedTuple):
-    """A file that exists, or a part of one, and how large it is."""
+    """An existing file, or a part of one, and its size."""
 
     path: str
     size: int
-    # Where it lies below the path the user gave: the same wherever that is.
+    # Its name below the path the user gave: it stays the same when the data set is moved.
     name: str = ""
-    # Where it may be cut: the sizes of its row groups, decompressed. Empty: anywhere, or nobody looked.
+    # The decompressed sizes of its row groups, between which it may be cut. Empty: it may be cut anywhere, or the row
+    # groups were not read.
     pieces: tuple[int, ...] = ()
-    # The part meant: from the first up to the last byte, or row group. None: all of it.
+    # The range of bytes or row groups, end exclusive. None: the whole file.
     part: tuple[int, int] | None = None
-    # What an object store says its content is known by, such as an ETag; empty: it says nothing.
+    # The content tag of an object store, such as an ETag; empty where there is none.
     tag: str = ""
 
     @property
     def part_name(self) -> str:
-        """The name, and of a part which.
+        """The name, followed by the range for a part of a file.
 
         >>> SizedFile("/data/a.jsonl", 100, "a.jsonl", part=(0, 100)).part_name
         'a.jsonl[0:100]'
@@ -103,7 +104,7 @@ class SizedFile(NamedTuple):
 
     @property
     def origin(self) -> str:
-        """The folder, or beginning of a URL, that the name continues.
+        """The folder or URL prefix that the name is relative to.
 
         >>> SizedFile("/data/day1/crawl/a.jsonl", 100, "crawl/a.jsonl").origin
         '/data/day1/'
@@ -112,7 +113,7 @@ class SizedFile(NamedTuple):
 
     @property
     def bytes_to_read(self) -> int:
-        """How much it is once it is read, as far as is known.
+        """The size after decompression, as far as it is known.
 
         >>> SizedFile("a.parquet", 10, pieces=(60, 40)).bytes_to_read
         100
@@ -121,7 +122,7 @@ class SizedFile(NamedTuple):
 
 
 def origin_of(task: Task[Any]) -> str | None:
-    """Return the origin (see ``SizedFile``) of what a task holds; None if it does not come from a listed file.
+    """Return the origin (see ``SizedFile``) of a task's data; None if it does not come from a listed file.
 
     >>> origin_of(FileGroupTask("d", [], _metadata={"source_files": ["/x/a.jsonl"], "source_names": ["a.jsonl[0:9]"]}))
     '/x/'
@@ -136,9 +137,9 @@ def origin_of(task: Task[Any]) -> str | None:
 def group_files(
     files: Sequence[SizedFile], files_per_partition: int | None = None, blocksize: int | None = None
 ) -> Iterator[list[SizedFile]]:
-    """Put files into groups that are read together, in order.
+    """Group files that are read together, in order.
 
-    With a ``blocksize`` a group closes before it would grow past that many bytes, and part of a file stands alone.
+    With a ``blocksize`` a group is closed before it exceeds that many bytes. A part of a file is a group by itself.
 
     >>> files = [SizedFile("a", 6), SizedFile("b", 3), SizedFile("c", 4)]
     >>> [[f.path for f in group] for group in group_files(files, blocksize=10)]
@@ -163,7 +164,7 @@ def group_files(
 
 
 def cut_by_bytes(file: SizedFile, blocksize: int) -> Iterator[SizedFile]:
-    """Cut a file that can be cut anywhere into parts of one block.
+    """Cut a file that can be cut anywhere into parts of ``blocksize`` bytes.
 
     >>> [part.part for part in cut_by_bytes(SizedFile("a", 25), 10)]
     [(0, 10), (10, 20), (20, 25)]
@@ -179,7 +180,7 @@ def cut_by_bytes(file: SizedFile, blocksize: int) -> Iterator[SizedFile]:
 
 
 def cut_by_pieces(file: SizedFile, blocksize: int) -> Iterator[SizedFile]:
-    """Cut a file between its row groups, as many together as fit into a block once they are read.
+    """Cut a file between its row groups, into parts of at most ``blocksize`` decompressed bytes where possible.
 
     >>> [part.part for part in cut_by_pieces(SizedFile("a", 7, pieces=(4, 4, 9, 8)), 10)]
     [(0, 2), (2, 3), (3, 4)]

@@ -1,4 +1,4 @@
-"""A plain function as a stage."""
+"""Use a plain function as a stage."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class FunctionStage(ProcessingStage[Task[Any], Task[Any]]):
         return self.process(task)
 
     def is_fanout_stage(self) -> bool:
-        """Tell from the function's own return annotation."""
+        """Tell whether the return annotation of the function is a list."""
         return "list" in str(self.function.__annotations__.get("return", "")).lower()
 
     def task_types(self) -> tuple[Any, Any]:
-        """Return what the function's annotations say it takes and gives."""
+        """Return the parameter and return types of the function's annotations."""
         try:
             hints = typing.get_type_hints(self.function)
         except NameError:  # a forward reference that only a type checker can see

@@ -1,8 +1,8 @@
-"""Columns that hold JSON as it was written.
+"""Columns that hold JSON text unchanged.
 
-A value that Arrow has no exact type for (a nested object, a number of forty digits, a field that is now a string and
-now a list) is kept as its JSON text, in a string column whose field is marked. Writers write the text back as it is;
-pandas users see Python objects.
+A value that Arrow has no exact type for (a nested object, a number of forty digits, a field that is a string in one row
+and a list in another) is kept as its JSON text, in a string column whose field is marked. Writers write the text
+unchanged; pandas users see Python objects.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def is_json(field: pa.Field) -> bool:
 
 
 def agree_on_json(tables: list[pa.Table]) -> list[pa.Table]:
-    """Make a column JSON in all tables if it is in one: the mark of one must not fall on another's plain text."""
+    """Make a column JSON in all tables if it is JSON in one, so that tables with equal schemas can be joined."""
     import pyarrow as pa
 
     marked = {field.name for table in tables for field in table.schema if is_json(field)}
@@ -51,7 +51,7 @@ def agree_on_json(tables: list[pa.Table]) -> list[pa.Table]:
 
 
 def decode_json(text: str) -> Any:  # noqa: ANN401 - any JSON value
-    """Return a JSON value as Python has it; a number beyond every type is infinite.
+    """Parse JSON text to a Python value; a number too large for every type becomes infinite.
 
     >>> decode_json('{"a": [1.5, 1e400]}')
     {'a': [1.5, inf]}
@@ -70,7 +70,7 @@ def _integer(digits: str) -> int | float:
 
 
 def decode_json_columns(table: pa.Table, frame: pd.DataFrame) -> pd.DataFrame:
-    """Put Python objects in place of JSON text, for people who work in pandas."""
+    """Replace JSON text by Python objects, for use in pandas."""
     import pandas as pd
 
     for field in table.schema:
@@ -81,7 +81,7 @@ def decode_json_columns(table: pa.Table, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def encode_json_columns(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Put JSON text in place of objects and lists, and return which columns were changed.
+    """Replace objects and lists by JSON text, and return the frame and the names of the changed columns.
 
     >>> import pandas as pd
     >>> encoded, names = encode_json_columns(pd.DataFrame({"meta": [{"a": 1}, None], "n": [1, 2]}))
@@ -108,14 +108,14 @@ def _needs_json(values: list[Any]) -> bool:
 
 
 def _absent(value: Any) -> bool:  # noqa: ANN401
-    return value is None or (isinstance(value, float) and value != value)  # NaN is how pandas says "nothing here"
+    return value is None or (isinstance(value, float) and value != value)  # pandas writes a missing value as NaN
 
 
 def _encode(value: Any) -> str:  # noqa: ANN401 - whatever a user put into a frame
-    """Return a value as JSON.
+    """Return a value as JSON text.
 
-    An infinite number came from one that is too large for every type, such as 1e400. Only such a number is read back
-    as infinite; msgspec would write null.
+    An infinite number stands for one that is too large for every type. It is written as 1e999, which is read back as
+    infinite; msgspec would write null.
 
     >>> _encode({"a": [1.5, float("-inf")]})
     '{"a":[1.5,-1e999]}'

@@ -1,4 +1,4 @@
-"""Documents that were read but not yet taken apart: what a batch needs to know of them."""
+"""The interface of documents that were read but not parsed yet."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 
 class LazyRows(ABC):
-    """The rows of a table that is made only as far as somebody asks for it."""
+    """The rows of a table whose columns are parsed on demand."""
 
     @abstractmethod
     def __len__(self) -> int:
-        """Return how many rows."""
+        """Return the number of rows."""
 
     @property
     @abstractmethod
     def num_bytes(self) -> int:
-        """How many bytes the rows take as they are."""
+        """The size of the rows in bytes, unparsed."""
 
     @property
     @abstractmethod
@@ -33,15 +33,15 @@ class LazyRows(ABC):
 
     @abstractmethod
     def field(self, name: str) -> pa.Field:
-        """Return the type and marks of one column."""
+        """Return the Arrow field of one column: its type and metadata."""
 
     @abstractmethod
     def column(self, name: str) -> pa.ChunkedArray:
-        """Return one column, without making any other."""
+        """Return one column, without parsing the others."""
 
     @abstractmethod
     def prepare(self, names: Sequence[str]) -> None:
-        """Make some columns in one go."""
+        """Parse some columns in one pass."""
 
     @abstractmethod
     def to_table(self) -> pa.Table:
@@ -57,8 +57,8 @@ class LazyRows(ABC):
 
     @abstractmethod
     def revised(self, table: pa.Table) -> LazyRows:
-        """Return rows that say what this table says, row by row, in the old words wherever they still hold."""
+        """Return rows with the values of this table, keeping the original bytes of every value that did not change."""
 
     @abstractmethod
     def compacted(self) -> LazyRows:
-        """Return the rows without memory they only drag along."""
+        """Return the rows without the memory of the larger file or table that they are a part of."""

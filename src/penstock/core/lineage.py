@@ -1,9 +1,9 @@
-"""Who descends from whom: ids and order of tasks, from lineage alone.
+"""Ids and order of tasks, derived from lineage alone.
 
-An id is a path. A stage that gives one task for one task keeps the id; a list appends the position
-(``0_3`` gives ``0_3_0``, ``0_3_1``); a source appends what its content hashes to, so that a new file renames
-nobody. A task made from several parents is named after all of them. Nothing here depends on chance, on time or
-on the order in which workers finish.
+An id is a path. A stage that returns one task for one task keeps the id; a list appends the position
+(``0_3`` becomes ``0_3_0``, ``0_3_1``); a source appends a hash of the content, so that a new file does not change the
+ids of the others. A task made from several parents gets an id from all of theirs. Nothing here depends on randomness,
+on time or on the order in which workers finish.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ROOT_ID = "0"
 
 
 def root_tasks(initial_tasks: Sequence[Task[Any]] | None) -> list[Task[Any]]:
-    """Return the tasks a run begins with, named: copies of the user's own, or one empty task."""
+    """Return the tasks a run begins with and set their ids: copies of the user's tasks, or one empty task."""
     if initial_tasks is None:
         root = EmptyTask()
         root.task_id, root._order = ROOT_ID, (0,)
@@ -36,12 +36,12 @@ def root_tasks(initial_tasks: Sequence[Task[Any]] | None) -> list[Task[Any]]:
 
 
 def adopt_one(parent: Task[Any], child: Task[Any]) -> None:
-    """Name the only child of a task: it keeps the parent's name."""
+    """Set the id of the only child of a task: it is the parent's id."""
     _inherit(_heritage((parent,)), child, parent.task_id, parent._order)
 
 
 def adopt_many(parent: Task[Any], children: Sequence[Task[Any]]) -> None:
-    """Name the children of one task after their position, or, at a source, after their content."""
+    """Set the ids of the children of one task, from their positions or, at a source, from their content."""
     name, order, heritage = parent.task_id, parent._order, _heritage((parent,))  # it may be among its own children
     suffixes = _names_by_content(children) if isinstance(parent, EmptyTask) else map(str, range(len(children)))
     for position, (child, suffix) in enumerate(zip(children, suffixes, strict=True)):
@@ -49,12 +49,12 @@ def adopt_many(parent: Task[Any], children: Sequence[Task[Any]]) -> None:
 
 
 def adopt_nth(parent: Task[Any], child: Task[Any], position: int) -> None:
-    """Name a child that comes alone, as it would be named in a list."""
+    """Set the id of a child that an iterator yields, as it would be set in a list."""
     _inherit(_heritage((parent,)), child, f"{parent.task_id}_{position}", (*parent._order, position))
 
 
 def adopt_jointly(parents: Sequence[Task[Any]], children: Sequence[Task[Any]]) -> None:
-    """Name the children of several tasks taken together: after all the parents, and their position."""
+    """Set the ids of children made from several tasks together, from the ids of all parents and their positions."""
     digest = hashlib.sha256("|".join(sorted(parent.task_id for parent in parents)).encode()).hexdigest()[:12]
     order, heritage = min(parent._order for parent in parents), _heritage(parents)
     for position, child in enumerate(children):
@@ -62,10 +62,10 @@ def adopt_jointly(parents: Sequence[Task[Any]], children: Sequence[Task[Any]]) -
 
 
 def adopt_anew(stage: str, parents: Sequence[Task[Any]], children: Sequence[Task[Any]]) -> None:
-    """Name children that only waited for their parents: after the stage and their content, as at a source.
+    """Set the ids of tasks that start a new lineage, from the stage and their content, as at a source.
 
-    All of them belong to the sources of all parents. It is enough that the first one says so and the others name one of
-    these sources: where there are as many children as sources, nobody could hold all names for each.
+    All children belong to the sources of all parents. Only the first child lists all of these sources; the others list
+    one. With as many children as sources, complete lists would take quadratic memory.
     """
     order = min(parent._order for parent in parents)
     heritage = _heritage(parents)._replace(metadata={}, records=[])
@@ -75,7 +75,7 @@ def adopt_anew(stage: str, parents: Sequence[Task[Any]], children: Sequence[Task
 
 
 def _names_by_content(children: Sequence[Task[Any]]) -> Iterator[str]:
-    """Return a name for each child from what it holds, or its position."""
+    """Yield a name for each child: a hash of its content, or its position."""
     taken: set[str] = set()
     for position, child in enumerate(children):
         name = child.get_deterministic_id() or str(position)
@@ -86,7 +86,7 @@ def _names_by_content(children: Sequence[Task[Any]]) -> Iterator[str]:
 
 
 class _Heritage(NamedTuple):
-    """What the parents of a task hand down to it."""
+    """What a task inherits from its parents."""
 
     parents: Sequence[Task[Any]]
     sources: tuple[str, ...]
@@ -95,7 +95,7 @@ class _Heritage(NamedTuple):
 
 
 def _heritage(parents: Sequence[Task[Any]]) -> _Heritage:
-    """Put together what parents hand down: once for all their children, of which there may be as many."""
+    """Collect what children inherit from these parents, once for all children."""
     if len(parents) == 1:
         [parent] = parents
         return _Heritage(parents, parent._sources, parent._metadata, list(parent._stage_perf))
@@ -112,7 +112,7 @@ def _heritage(parents: Sequence[Task[Any]]) -> _Heritage:
 
 
 def _inherit(heritage: _Heritage, child: Task[Any], task_id: str, order: tuple[int, ...]) -> None:
-    """Give a child its name, and whatever its parents carry that the stage did not set itself."""
+    """Set the id of a child, and copy from its parents what the stage did not set."""
     parents = heritage.parents
     child.task_id, child._order = task_id, order
     child._sources = heritage.sources or (task_id,)

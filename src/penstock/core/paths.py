@@ -1,4 +1,4 @@
-"""Paths as users write them: whether one lies within the other, and how one is shown that is no text."""
+"""Paths as users write them: whether one contains the other, and how to show one that is not valid UTF-8."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 
 def shown(path: str) -> str:
-    """Return a path as text; bytes in it that are no UTF-8, which file systems allow, become question marks.
+    """Return a path as text; bytes that are not UTF-8, which file systems allow, become replacement characters.
 
     >>> shown(b"caf\\xe9.jsonl".decode("utf-8", "surrogateescape"))
     'caf�.jsonl'
@@ -15,7 +15,7 @@ def shown(path: str) -> str:
 
 
 def one_holds_the_other(one: str, other: str) -> bool:
-    """Tell whether two paths lie one within the other.
+    """Tell whether one of two paths contains the other.
 
     >>> one_holds_the_other("crawl/*.jsonl", "crawl/clean"), one_holds_the_other("crawl", "crawl-2")
     (True, False)
@@ -26,7 +26,7 @@ def one_holds_the_other(one: str, other: str) -> bool:
 
 
 def _folder(path: str) -> tuple[str, ...]:
-    """Return the parts of a path up to the first wildcard, without the detours."""
+    """Return the parts of a path up to the first wildcard, with ``.`` and ``..`` resolved."""
     parts: list[str] = []
     for part in re.split(r"[*?\[]", path)[0].split("/")[: None if not re.search(r"[*?\[]", path) else -1]:
         if part == ".." and parts and parts[-1] not in ("", ".."):

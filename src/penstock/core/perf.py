@@ -1,4 +1,4 @@
-"""What it cost one task to pass one stage; a task carries one such record per stage it has passed."""
+"""Time and size of one task in one stage; a task carries one such record per stage it has passed."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from penstock.core.task import Task
 
 
 class Pipeline:
-    """A named list of stages, run as often as one likes: running it changes nothing in it.
+    """A named list of stages. It can be run any number of times; a run does not change it.
 
     >>> from penstock.text import JsonlReader, JsonlWriter
     >>> pipeline = Pipeline("copy").add_stage(JsonlReader("in/")).add_stage(JsonlWriter("out/"))
@@ -36,7 +36,7 @@ class Pipeline:
         self.description = description
         self.stages: list[ProcessingStage[Any, Any]] = []
         self.config = dict(config or {})
-        # Whether its stages leave whole files that a second run goes on from, without a checkpoint.
+        # Whether a second run resumes from whole files that the stages leave, without a checkpoint.
         self.keeps_progress = False
         for stage in stages or ():
             self.add_stage(stage)
@@ -54,7 +54,7 @@ class Pipeline:
         return self
 
     def build(self) -> list[ProcessingStage[Any, Any]]:
-        """Return the stages that would run, composites taken apart."""
+        """Return the stages that would run, with composites decomposed."""
         if not self.stages:
             raise ValueError(f"pipeline '{self.name}' has no stages. Add one: pipeline.add_stage(…).")
         stages = expand(self.stages)
@@ -68,15 +68,15 @@ class Pipeline:
         initial_tasks: Sequence[Task[Any]] | None = None,
         checkpoint_path: str | Path | None = None,
     ) -> list[Task[Any]]:
-        """Run all stages and return what the last one gave, in the order of the input.
+        """Run all stages and return the outputs of the last one, in the order of the input.
 
-        With a ``checkpoint_path`` what is complete is remembered there, and a second run with the same path
-        goes on where the first one stopped.
+        With a ``checkpoint_path`` completed work is recorded there, and a second run with the same path resumes where
+        the first one stopped.
         """
         return (executor or default_executor()).execute(self, initial_tasks, checkpoint_path)
 
     def describe(self) -> str:
-        """Return the pipeline in words, a line per stage."""
+        """Return a description of the pipeline, one line per stage."""
         plural = "stage" if len(self.stages) == 1 else "stages"
         rows: list[tuple[str, str, str]] = []
         for number, stage in enumerate(self.stages, start=1):

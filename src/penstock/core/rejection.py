@@ -1,4 +1,4 @@
-"""A record that could not be processed: set aside with the reason, never lost without a word."""
+"""A record that could not be processed and is set aside with the reason."""
 
 from __future__ import annotations
 
@@ -15,18 +15,17 @@ class Rejection:
     stage: str
     reason: str
     source: str = ""
-    # Which line or row of the source, counted from 1 (of what a stage failed on: which document of its source task, as
-    # the reader numbered them, from 0); None where it is not known.
+    # The line or row of the source, counted from 1. For a document that a stage failed on: its number in the source
+    # task, as the reader counts them, from 0. None where it is not known.
     position: int | None = None
     excerpt: str = ""
     task_id: str = ""
-    # True where a stage failed on it, False where it was never a good record; and what to type to see it fail.
+    # True where a stage failed on it, False where the record was malformed; and the command that shows the failure.
     failed: bool = False
     reproduce: str = ""
-    # The byte of the source, decompressed, at which it begins.
+    # Its offset in the decompressed source, in bytes.
     byte: int | None = None
-    # What is the same for all rows that failed alike: the type of the exception and the line of code, or how the worker
-    # ended.
+    # The cause, by which failures are grouped: the type of the exception and the line of code, or how the worker ended.
     cause: str = ""
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What one worker of a stage needs."""
+"""The resources that one worker of a stage needs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Resources:
-    """What one worker of a stage needs; how many workers there are is not the user's business.
+    """The resources of one worker of a stage. The scheduler decides the number of workers.
 
     ``gpus`` may be a share of one GPU (0.25) or a whole number of GPUs (2). ``gpu_memory_gb`` asks for
-    memory on one GPU instead; it is kept as asked and becomes a share of whichever GPU the worker lands on.
+    memory on one GPU instead; it becomes a share of the GPU that the worker is placed on.
     ``memory_gb`` bounds the host memory of a worker.
 
     >>> Resources(cpus=4.0, gpu_memory_gb=16.0).gpu_share(device_memory_gb=80.0)
@@ -26,7 +26,7 @@ class Resources:
     memory_gb: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what no machine could mean."""
+        """Raise TypeError or ValueError for values that are not possible."""
         for field in ("cpus", "gpu_memory_gb", "gpus", "memory_gb"):
             value = getattr(self, field)
             if value is None and field == "memory_gb":
@@ -54,11 +54,11 @@ class Resources:
         return self.gpus > 0 or self.gpu_memory_gb > 0
 
     def gpu_share(self, device_memory_gb: float) -> float:
-        """Return how many GPUs of that size a worker takes, exactly: a share is never rounded."""
+        """Return how many GPUs of that size a worker takes; a share is never rounded."""
         return self.gpu_memory_gb / device_memory_gb if self.gpu_memory_gb else self.gpus
 
     def __str__(self) -> str:
-        """Say it in words, as a plan prints it."""
+        """Return the resources as a plan prints them."""
         parts = [_count(self.cpus, "CPU")]
         if self.gpus:
             parts.append(_count(self.gpus, "GPU"))

@@ -1,4 +1,4 @@
-"""Parse and print sizes in bytes and counts of things."""
+"""Parse and format sizes in bytes and counts of things."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def parse_bytes(size: int | float | str) -> int:
 
 
 def human_bytes(count: float) -> str:
-    """Return a size in bytes as short text with a unit.
+    """Format a size with a unit.
 
     >>> human_bytes(999), human_bytes(59_100_000)
     ('999 B', '59.1 MB')

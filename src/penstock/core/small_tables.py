@@ -1,4 +1,4 @@
-"""A small Arrow table on its way to another process: its schema and its rows, in a fifth of pickling's time."""
+"""Serialize small Arrow tables for another process, five times faster than pickle."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Buffers of larger ones travel beside the pickle, not copied.
-_SMALL = 4096
+# Larger tables are pickled with their buffers out of band, without a copy.
+_MAX_PACKED_BYTES = 4096
 
 
 class Packed(NamedTuple):
-    """A table as Arrow's own messages."""
+    """A table as Arrow IPC messages."""
 
     schema: bytes
     rows: bytes
 
 
 def packed(table: pa.Table) -> Packed | None:
-    """Return a table so that it travels fast; None if it is large, in several pieces, or of types that need more."""
-    if not table.num_rows or not table.num_columns or table.get_total_buffer_size() > _SMALL:
+    """Serialize a table; None if it is large, has several chunks, or has types that need more than a schema."""
+    if not table.num_rows or not table.num_columns or table.get_total_buffer_size() > _MAX_PACKED_BYTES:
         return None
     schema = table.schema.serialize().to_pybytes()
     if not _is_plain(schema):
@@ -31,7 +31,7 @@ def packed(table: pa.Table) -> Packed | None:
 
 
 def unpacked(packed: Packed) -> pa.Table:
-    """Return the table."""
+    """Restore a table from its messages."""
     import pyarrow as pa
 
     schema = _schema(packed.schema)
@@ -47,7 +47,7 @@ def _schema(serialized: bytes) -> pa.Schema:
 
 @lru_cache(maxsize=64)
 def _is_plain(serialized: bytes) -> bool:
-    """Tell whether rows can be read with the schema alone: dictionaries and types of a user's own need more."""
+    """Tell whether rows can be read with the schema alone; dictionaries and extension types need more."""
     import pyarrow.types as kinds
 
     plain = (kinds.is_primitive, kinds.is_decimal, kinds.is_null, kinds.is_string, kinds.is_large_string)

@@ -1,4 +1,4 @@
-"""A run at one moment, as numbers for people: what the terminal, a log line and a page show."""
+"""The state of a run at one moment, as shown in the terminal, in log lines and on the status page."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ class PoolSnapshot:
 
     name: str
     stages: tuple[str, ...]
-    # Workers that can work, and workers the plan wants.
+    # Workers that are ready, and workers in the plan.
     ready: int
     wanted: int
     items_per_second: float
     queue: int
-    # Bytes that wait in front of this pool or are being worked on in it.
+    # Bytes in the queue of this pool and in its running batches.
     held_bytes: int
-    # Which share of the last moments its workers were busy, 0 to 1.
+    # The share of recent time in which its workers were busy, 0 to 1.
     busy: float
     done: int
     remaining: float
-    # Seconds until it has nothing left to do; None while nobody knows.
+    # Seconds until it has nothing left to do; None while unknown.
     eta_seconds: float | None
 
 
@@ -35,7 +35,7 @@ class RunSnapshot:
     pools: tuple[PoolSnapshot, ...]
     held_bytes: int
     budget_bytes: int
-    # The pool that decides how fast everything is, what it lacks ("GPUs", "CPUs"), how near the plan is to the best.
+    # The slowest pool, the resource it lacks ("GPUs", "CPUs"), and the speed of the plan relative to the optimum.
     bottleneck: str | None
     bound_by: str
     efficiency: float

@@ -1,4 +1,4 @@
-"""What a filter said of the documents of a batch: who was asked, how each scored, who stays."""
+"""The decisions of a filter on the documents of a batch: names, scores, and which documents are kept."""
 
 from __future__ import annotations
 

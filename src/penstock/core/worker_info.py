@@ -1,4 +1,4 @@
-"""What a stage is told about where it runs, when it is set up."""
+"""The node and worker that a stage is set up on, passed to ``setup_on_node`` and ``setup``."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class NodeInfo:
-    """The machine a stage is being prepared on."""
+    """The node a stage is set up on."""
 
     node_id: str = ""
 
 
 @dataclass(frozen=True)
 class WorkerMetadata:
-    """The worker a stage is being set up in."""
+    """The worker a stage is set up in."""
 
     worker_id: str = ""
     allocation: Any = None

@@ -189,7 +189,7 @@ class StreamingRun:
         """Update the progress display, and stop the run if more rows failed than allowed."""
         most = self._terms.max_failed
         # The scheduler counts rows that killed a worker before they are recorded.
-        failed = max(self.record.failed, self.scheduler.dead)
+        failed = max(self.record.failed, self.scheduler.state.dead)
         if most is not None and most >= 1 and failed > most and not self._gave_up:
             self._gave_up = True
             backend.ask_to_stop()
@@ -202,16 +202,16 @@ class StreamingRun:
         """Remove temporary files of killed workers on this machine, during the run."""
         gone = self._workers_seen - self.scheduler.workers.keys()
         self._workers_seen = set(self.scheduler.workers)
-        if gone and not self.scheduler.shutting_down:
+        if gone and not self.scheduler.state.shutting_down:
             self.opened.remove_leftovers()
 
     def _explain_silence(self, now: float) -> None:
-        silent = now - self.scheduler.moved_at
+        silent = now - self.scheduler.state.moved_at
         if silent < _SILENCE_S:
             self._silence_to_explain = _SILENCE_S
         elif silent >= self._silence_to_explain:
             self._silence_to_explain = 2 * silent
-            self._view.say(silence(silent, why_nothing_moves(self.scheduler)))
+            self._view.say(silence(silent, why_nothing_moves(self.scheduler.state)))
 
 
 def _local_folder(opened: OpenRun, pipeline: str) -> str:

@@ -1,1 +1,1 @@
-"""Pipeline in, plan out: check, partition, fuse, explain. Pure: looks at nothing but its arguments."""
+"""Turn a pipeline into a plan: check, partition, fuse, explain. Pure: depends on nothing but the arguments."""

@@ -1,4 +1,4 @@
-"""Everything that is wrong with a pipeline, found before anything runs."""
+"""Check a pipeline before it runs, and list all mistakes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def check(
     *,
     with_checkpoint: bool = False,
 ) -> list[str]:
-    """Return every mistake as a sentence that says which stage and what to do; none: an empty list."""
+    """Return every mistake as a sentence that names the stage and says what to do; an empty list if there is none."""
     return [
         *_each_stage(stages),
         *_placement(stages, cluster),
@@ -82,7 +82,7 @@ def _kinds(stages: Stages, initial_tasks: Sequence[Task[Any]] | None) -> Iterato
         if not fits(given, takes):
             wanted = kind_name(takes)
             if giver:
-                yield f"stage '{stage.name}' takes {wanted}, but '{giver}' before it gives {kind_name(given)}"
+                yield f"stage '{stage.name}' takes {wanted}, but '{giver}' before it emits {kind_name(given)}"
             elif initial_tasks is None:
                 yield (
                     f"the first stage '{stage.name}' takes {wanted}, but nothing comes before it; "
@@ -95,7 +95,7 @@ def _kinds(stages: Stages, initial_tasks: Sequence[Task[Any]] | None) -> Iterato
 
 def _columns(stages: Stages, initial_tasks: Sequence[Task[Any]] | None) -> Iterator[str]:
     if not any(stage.input_spec_for_task(stage.task_types()[0])[1] for stage in stages):
-        return  # nobody asks for any, and there may be very many tasks
+        return  # no stage needs a column, and there may be very many tasks
     known = _initial_columns(initial_tasks)
     for stage in stages:
         _, needed = stage.input_spec_for_task(stage.task_types()[0])
@@ -115,7 +115,7 @@ def _initial_columns(initial_tasks: Sequence[Task[Any]] | None) -> set[str] | No
 
 
 def _columns_after(stage: ProcessingStage[Any, Any], known: set[str] | None) -> set[str] | None:
-    """Follow the columns as far as they are known: None after a reader that takes every field there is."""
+    """Return the columns known after a stage; None where they are unknown, as after a reader of all fields."""
     takes = kinds_of(stage.task_types()[0])
     added = set(stage.outputs()[1])
     if takes is None or Task in takes:
@@ -138,5 +138,5 @@ def _paths(stages: Stages) -> Iterator[str]:
 
 
 def say_overlap(writer: str, target: str, reader: str) -> str:
-    """Say that an output lies where an input does."""
+    """Return the message for an output folder that overlaps an input folder."""
     return f"stage '{writer}' writes into {target}, which '{reader}' reads from; give the output a folder of its own"

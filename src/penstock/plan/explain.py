@@ -1,4 +1,4 @@
-"""A plan in words: pools, the stages in each, what a worker needs, why there is a border, how many bytes."""
+"""Describe a plan as text: pools, their stages, resources, the reason for each pool boundary, expected bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.plan.plan import Plan, Pool, SourcePartition
 
 
 def explain(plan: Plan) -> str:
-    """Return the plan as a person reads it."""
+    """Return the plan as text."""
     return "\n".join(_lines(plan))
 
 
@@ -40,7 +40,7 @@ def _lines(plan: Plan) -> Iterator[str]:
 
 def _bracket(count: int) -> list[str]:
     """Draw the bracket around stages that merged into one step."""
-    return [""] if count == 1 else ["┐", *["│"] * (count - 2), "┘ in one go"]
+    return [""] if count == 1 else ["┐", *["│"] * (count - 2), "┘ in one pass"]
 
 
 def _input(source: SourcePartition) -> str:
@@ -51,7 +51,7 @@ def _input(source: SourcePartition) -> str:
 
 
 def _expected_bytes(plan: Plan) -> list[str]:
-    """Say how many bytes reach each pool; nobody knows what filters leave until they have run."""
+    """Return an upper bound for the input of each pool; how much filters keep is unknown before the run."""
     total = sum(source.bytes for source in plan.sources)
     tasks = sum(source.tasks for source in plan.sources)
     if not tasks:

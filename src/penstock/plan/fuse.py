@@ -1,4 +1,4 @@
-"""Which stages share a worker: neighbours go into one pool unless something is gained by separating them."""
+"""Group stages into pools: neighbours share a worker unless separating them has a benefit."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from penstock.plan.plan import Pool
 
 
 def fuse(stages: Sequence[ProcessingStage[Any, Any]], *, begins_with_source: bool = False) -> tuple[Pool, ...]:
-    """Put stages into pools, with the reason for each border between them.
+    """Group stages into pools, with the reason for each boundary.
 
-    ``begins_with_source`` says that the first stage makes the tasks instead of being given them.
+    ``begins_with_source`` says that the first stage creates the tasks.
     """
     groups: list[tuple[str, list[ProcessingStage[Any, Any]]]] = []
     for stage in stages:
@@ -31,15 +31,15 @@ def fuse(stages: Sequence[ProcessingStage[Any, Any]], *, begins_with_source: boo
 def _border(
     pool: Sequence[ProcessingStage[Any, Any]], stage: ProcessingStage[Any, Any], *, is_source: bool
 ) -> str | None:
-    """Say why a stage cannot join the workers of the pool before it, or None if it can."""
+    """Return why a stage cannot run in the workers of the pool before it, or None if it can."""
     last = pool[-1]
     need = _together([member.resources for member in pool])
     if is_source:
-        return f"'{last.name}' is the source: what it gives spreads over workers"
+        return f"'{last.name}' is the source: its tasks spread over workers"
     if last.is_fanout_stage():
         return f"'{last.name}' turns one task into many, which spread over workers"
     if stage.is_barrier:
-        return f"'{stage.name}' needs all of its input before it gives any output"
+        return f"'{stage.name}' needs all of its input before it emits any output"
     if _fixed_workers(last) != _fixed_workers(stage):
         fixed = last if any(_fixed_workers(last)) else stage
         count = next(count for count in _fixed_workers(fixed) if count)
@@ -50,8 +50,8 @@ def _border(
         return f"'{stage.name}' runs in another environment than '{last.name}'"
     if stage.batch_size > 1 and stage.batch_size != _batch_size(pool):
         return f"'{stage.name}' takes {stage.batch_size} tasks at a time"
-    if stage.xenna_stage_spec() != last.xenna_stage_spec() or stage.ray_stage_spec() != last.ray_stage_spec():
-        return f"'{stage.name}' has other worker settings than '{last.name}'"
+    if stage.worker_limits() != last.worker_limits():
+        return f"'{stage.name}' replaces its workers at other limits than '{last.name}'"
     return None
 
 
@@ -60,7 +60,7 @@ def _fixed_workers(stage: ProcessingStage[Any, Any]) -> tuple[float | None, floa
 
 
 def _compatible(one: Resources, other: Resources) -> bool:
-    """Tell whether two needs can be one worker's: the same, or both no more than one core and nothing else."""
+    """Tell whether one worker can serve both: the needs are equal, or both are at most one core and nothing else."""
     if one == other:
         return True
     both_small = one.cpus <= 1 and other.cpus <= 1
@@ -90,7 +90,7 @@ def _make_pool(stages: Sequence[ProcessingStage[Any, Any]], border: str) -> Pool
 
 
 def _merge_neighbours(stages: Sequence[ProcessingStage[Any, Any]]) -> list[ProcessingStage[Any, Any]]:
-    """Let each stage take its neighbour's work along where it offers to."""
+    """Merge each stage with its neighbour where it supports that."""
     steps = [stages[0]]
     for stage in stages[1:]:
         merged = steps[-1].merge(stage)

@@ -1,4 +1,4 @@
-"""How the sources of a pipeline are cut into tasks: how many, how large."""
+"""Report how the sources of a pipeline are cut into tasks: how many, and how large."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.plan.plan import SourcePartition
 def partition(
     stages: Sequence[ProcessingStage[Any, Any]], listing: Mapping[int, Sequence[SizedFile]]
 ) -> tuple[SourcePartition, ...]:
-    """Say for every listed source (by the position of its stage) what tasks it will give."""
+    """Return for every listed source, by the position of its stage, the tasks it will emit."""
     return tuple(_partition_one(stages[position], files) for position, files in sorted(listing.items()))
 
 

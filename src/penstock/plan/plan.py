@@ -1,4 +1,4 @@
-"""A plan: which stages share a worker, and what is known about the input. Data only."""
+"""A plan: the pools of stages that share a worker, and the known input. Data only."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Pool:
     """Stages that run one after the other inside each of the same workers."""
 
     name: str
-    # The stages as the user wrote them, and the steps a worker really takes: neighbours that merged are one step.
+    # The stages as the user wrote them, and the steps a worker runs: merged neighbours are one step.
     stages: tuple[ProcessingStage[Any, Any], ...]
     steps: tuple[ProcessingStage[Any, Any], ...]
     resources: Resources
@@ -36,19 +36,19 @@ class SourcePartition:
     bytes: int
     tasks: int
     largest_task_bytes: int
-    # Where the names of its files begin (see ``SizedFile.origin``).
+    # The folders that the names of its files are relative to (see ``SizedFile.origin``).
     origins: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What will run, and on what."""
+    """The pools of a pipeline, the machines they run on, and their input."""
 
     pipeline: str
     pools: tuple[Pool, ...]
     cluster: Cluster
     sources: tuple[SourcePartition, ...] = ()
-    # What was found at the sources, by the position of their stage.
+    # The files of each source, by the position of its stage.
     listing: Mapping[int, Sequence[SizedFile]] = field(default_factory=dict)
 
     @property

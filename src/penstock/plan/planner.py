@@ -1,4 +1,4 @@
-"""Stages in, plan out: check, partition, fuse."""
+"""Make a plan from stages: check, fuse into pools, partition the sources."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def make_plan(
 ) -> Plan:
     """Return the plan, or raise one error that lists every mistake.
 
-    ``listing`` is what was found at the sources, by position of their stage, and ``known_mistakes`` what went wrong
-    in looking: this function itself looks nowhere.
+    ``listing`` holds the files of each source by the position of its stage, and ``known_mistakes`` the errors found
+    while listing them: this function reads no file system.
     """
     found = check(stages, cluster, initial_tasks, with_checkpoint=with_checkpoint)
     mistakes = list(dict.fromkeys([*known_mistakes, *found]))

@@ -1,4 +1,4 @@
-"""Which tasks a stage takes and gives, read from its type hints."""
+"""The task classes a stage accepts and returns, from its type hints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.core.task import Task
 
 
 def kinds_of(annotation: Any) -> tuple[type, ...] | None:  # noqa: ANN401 - any type hint
-    """Return the task classes a hint names; None where it says nothing definite.
+    """Return the task classes that a type hint names; None if it names none.
 
     >>> from penstock.core.documents import DocumentBatch
     >>> kinds_of(list[DocumentBatch] | None)
@@ -32,12 +32,12 @@ def kinds_of(annotation: Any) -> tuple[type, ...] | None:  # noqa: ANN401 - any 
 
 
 def fits(given: tuple[type, ...] | None, wanted: tuple[type, ...] | None) -> bool:
-    """Tell whether some task given may be one that is wanted; a hint that says nothing fits everything."""
+    """Tell whether a task of the given classes may be of a wanted class; unknown classes fit everything."""
     if not given or not wanted:
         return True
     return any(issubclass(one, other) or issubclass(other, one) for one in given for other in wanted)
 
 
 def kind_name(kinds: tuple[type, ...] | None) -> str:
-    """Say the classes in words."""
+    """Return the names of the classes, joined by "or"."""
     return " or ".join(kind.__name__ for kind in kinds or (Task,))

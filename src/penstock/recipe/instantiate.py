@@ -8,6 +8,7 @@ from datetime import date, datetime
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from penstock.compat.stage_specs import STAGE_SPECS
 from penstock.core.function_stage import FunctionStage
 from penstock.core.resources import Resources
 from penstock.core.stage import ProcessingStage
@@ -22,8 +23,11 @@ _STAGE_SETTINGS = (
     "name",
     "num_workers",
     "runtime_env",
-    "xenna_stage_spec",
-    "ray_stage_spec",
+    "max_worker_lifetime_s",
+    "max_tasks_per_worker",
+    "max_worker_growth_gb",
+    "worker_restart_interval_s",
+    *STAGE_SPECS,
 )
 
 # Types of the YAML values 2024, 0.1, 2024-10-01, yes and null.
@@ -105,4 +109,7 @@ def _check_texts(target: Any, parts: Mapping[str, Any], name: str, document: Doc
 def _with_settings(stage: ProcessingStage[Any, Any], settings: dict[str, Any]) -> ProcessingStage[Any, Any]:
     if isinstance(settings.get("resources"), dict):
         settings["resources"] = Resources(**settings["resources"])
+    for key, translate in STAGE_SPECS.items():  # of recipes written for NeMo Curator
+        if key in settings:
+            settings = {**translate(settings.pop(key)), **settings}
     return stage.with_(**settings)

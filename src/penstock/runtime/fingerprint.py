@@ -9,11 +9,11 @@ from functools import partial
 from pathlib import PurePath
 from typing import Any
 
-from penstock.core.stage import ProcessingStage
+from penstock.core.stage import ProcessingStage, WorkerLimits
 from penstock.core.task import Task
 
 # Parameters that do not change the output, so they may differ between a run and its resumption.
-_WITHOUT_EFFECT = {"resources", "runtime_env", "num_workers", "num_workers_per_node"}
+_WITHOUT_EFFECT = {"resources", "runtime_env", "num_workers", "num_workers_per_node", *WorkerLimits._fields}
 
 
 def fingerprint(

@@ -1,5 +1,5 @@
-"""State and events in, actions out: how many workers each pool gets, where, and who works on what next.
+"""Decide from events how many workers each pool gets, where they run, and which worker runs which batch.
 
-Pure: no clock, thread, socket, randomness or environment inside. Time is an argument, so the simulator runs the very
-code that runs in production, and a log of events replays a bug.
+Pure: no clock, thread, socket, randomness or environment. Time is an argument, so the simulator runs the same code as
+production, and a recorded log of events replays a bug.
 """

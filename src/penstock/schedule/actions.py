@@ -1,4 +1,4 @@
-"""What the scheduler tells a backend to do."""
+"""Actions: what the scheduler tells a backend to do."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from penstock.schedule.nodes import Placement
 
 
 class Selection(NamedTuple):
-    """Which rows of a batch to work on, counted at one step of the chain: a range to try, or rows to leave out."""
+    """The rows of a batch to process, counted at one step of the chain: a range to try, or rows to leave out."""
 
     step: int = 0
     start: int = 0
     stop: int | None = None
     without: tuple[int, ...] = ()
-    # Why each of the rows in ``without`` is left out; the worker that runs the others writes that down.
+    # Why each of the rows in ``without`` is left out; the worker that runs the others writes the dead letters.
     reasons: tuple[str, ...] = ()
 
     def left_out(self) -> dict[int, str]:
-        """Return the rows to leave out, and why."""
+        """Return the rows to leave out, with the reason for each."""
         return dict(zip(self.without, self.reasons or [""] * len(self.without), strict=True))
 
 
 class StartWorker(NamedTuple):
-    """Start a worker of a pool at a place; answer with WorkerPlaced, then with WorkerReady or WorkerLost."""
+    """Start a worker of a pool on a node; answer with WorkerPlaced, then with WorkerReady or WorkerLost."""
 
     worker: str
     pool: int
@@ -31,16 +31,16 @@ class StartWorker(NamedTuple):
 
 
 class StopWorker(NamedTuple):
-    """Let a worker without work tear down, or cancel its start if that has not begun; answer with WorkerGone."""
+    """Let an idle worker tear down, or cancel a start that has not begun; answer with WorkerGone."""
 
     worker: str
 
 
 class KillWorker(NamedTuple):
-    """End a worker at once, whatever it does; answer with WorkerGone.
+    """Kill a worker at once; answer with WorkerGone.
 
-    With ``wants_position`` its batch stays with it until it is gone: answer with WorkerLost and where in its chain it
-    was, or with WorkerGone if that is not known.
+    With ``wants_position`` the worker keeps its batch until it has ended: answer with WorkerLost and its position in
+    the chain, or with WorkerGone if the position is unknown.
     """
 
     worker: str
@@ -49,29 +49,29 @@ class KillWorker(NamedTuple):
 
 
 class AskWorker(NamedTuple):
-    """Find out whether a worker still works on a batch; answer with WorkerAnswered, or not at all if it does not."""
+    """Ask whether a worker still runs a batch; answer with WorkerAnswered if it replies."""
 
     worker: str
     batch: int
 
 
 class RunBatch(NamedTuple):
-    """Run some items through a worker's chain. It may store that many bytes of output without asking."""
+    """Run items through a worker's chain. It may store ``credit`` bytes of output without a request."""
 
     worker: str
     batch: int
     items: tuple[str, ...]
     credit: int
-    # Outputs that an earlier attempt has given already: not to be given again.
+    # Outputs that an earlier attempt has emitted: they are not emitted again.
     already: frozenset[str] = frozenset()
     selections: tuple[Selection, ...] = ()
-    # A probe only finds out whether the selected rows can be processed; its outputs are thrown away.
+    # A probe only tests whether the selected rows can be processed; its outputs are discarded.
     probe: bool = False
     # Outputs go to disk and take no credit.
     spill: bool = False
-    # It was done before and is run once more for outputs that were lost: what it counts has been counted.
+    # The batch was done before and is run again for lost outputs: its counters are not added again.
     again: bool = False
-    # That it has ended must be told before the next one is begun: its time is taken, or others like it ended a worker.
+    # Its end must be reported before the next batch begins, because it has a time limit or its pool has lost workers.
     alone: bool = False
 
 
@@ -81,27 +81,27 @@ class GrantCredit(NamedTuple):
     worker: str
     batch: int
     size: int
-    # It goes to disk: there is no room for it in memory, and nobody will make any. The size is 0 then.
+    # The output is written to disk, because the memory budget has no room and none will become free. The size is 0.
     spill: bool = False
 
 
 class DropItems(NamedTuple):
-    """Items have been consumed: their storage is free."""
+    """Free the storage of items that have been consumed."""
 
     items: tuple[str, ...]
 
 
 class DeadLetter(NamedTuple):
-    """Rows of a batch cannot be processed.
+    """Report rows of a batch that cannot be processed.
 
-    Without ``rows`` the whole batch is given up and has to be written down. With ``rows`` the batch is run once more
-    without them, and the worker that does so writes them down: only there are they known at a later step.
+    Without ``rows`` the whole batch is given up, and the backend writes the dead letters. With ``rows`` the batch is
+    run again without them, and the worker that runs it writes the dead letters: only it has the rows at a later step.
     """
 
     items: tuple[str, ...]
     pool: int
     error: str
-    # At which step and which rows; None: the whole batch.
+    # The step and the rows; None: the whole batch.
     step: int = 0
     rows: tuple[int, ...] | None = None
 

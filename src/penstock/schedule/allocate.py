@@ -1,9 +1,9 @@
-"""How many workers each pool gets: the plan under which all remaining work ends soonest.
+"""Compute how many workers each pool gets, so that all remaining work ends soonest.
 
-Pool i with n workers of rate r (items per second each) and w items still to come finishes in w / (n r). The slowest
-pool decides, so: start from the least; add a worker to the slowest pool; stop when that worker does not fit. That is
-optimal (any better plan needs at least that worker too), and here it is found by bisection over the common speed
-instead of one worker at a time, so that a thousand machines take milliseconds.
+Pool i with n workers of rate r (items per second each) and w remaining items finishes in w / (n r). The slowest pool
+decides. So start from the minimum; add a worker to the slowest pool; stop when that worker does not fit. That is
+optimal (any better plan needs at least that worker too). It is found by bisection over the common speed instead of one
+worker at a time, so that a thousand machines take milliseconds.
 """
 
 from __future__ import annotations
@@ -18,34 +18,35 @@ from penstock.schedule.pack import Space, may_pack, packs
 
 _EPSILON = 1e-9
 _MAX_WORKERS = 10**7
-_FEW = 4
+# The bisection stops when the two bounds differ by at most this many workers; the rest is added one by one.
+_MAX_WORKERS_AFTER_BISECTION = 4
 
 
 @dataclass(frozen=True)
 class Demand:
-    """What one pool asks for."""
+    """The resources, speed and remaining work of one pool."""
 
     need: Resources
-    # Items one worker does per second; None while nobody knows, then the pool keeps its least number of workers.
+    # Items per second of one worker; None while unknown: then the pool gets its minimum number of workers.
     rate: float | None
-    # Items still to come through this pool, the queue included. Only proportions between pools matter.
+    # Items that this pool still has to process, the queue included. Only proportions between pools matter.
     work: float
     least: int = 1
     most: int | None = None
-    # How many of its workers are always waiting for room to store what they have made: less than one, because those
-    # behind need no more than one at a time to take from.
+    # How many of its workers wait at any time for memory to store their outputs: less than one, because the pool
+    # downstream takes from one at a time.
     unloading: float = 0.0
 
     def speed(self, workers: int) -> float:
-        """Return which share of the remaining work so many workers do per second."""
+        """Return the share of the remaining work that ``workers`` do per second."""
         if self.rate is None or self.work <= 0:
             return inf
-        # A single one works half of the time and unloads in the other half.
+        # A single worker computes half of the time and stores its outputs in the other half.
         working = workers if not self.unloading else max(workers - self.unloading, workers / (1 + self.unloading))
         return working * self.rate / self.work
 
     def workers_for(self, speed: float) -> int:
-        """Return how many workers reach a speed, within the pool's own bounds."""
+        """Return how many workers reach a speed, within the bounds of the pool."""
         if self.rate is None or self.work <= 0:
             return self.least
         working = speed * self.work / self.rate * (1 - _EPSILON)
@@ -56,24 +57,24 @@ class Demand:
 
 @dataclass(frozen=True)
 class Allocation:
-    """Worker counts, the speed they reach, and the speed nothing could exceed."""
+    """Worker counts, the speed they reach, and an upper bound of the speed."""
 
     workers: tuple[int, ...]
     speed: float
     fluid: float
-    # The pool that decides the speed, if any does.
+    # The slowest pool; None if no pool limits the speed.
     bottleneck: int | None
 
     @property
     def efficiency(self) -> float:
-        """How near the plan is to what the machines could do if workers could be cut as finely as one likes."""
+        """The speed relative to the upper bound, which allows fractions of workers."""
         return self.speed / self.fluid if 0 < self.fluid < inf else 1.0
 
 
 def allocate(demands: Sequence[Demand], cluster: Cluster, empty: Space | None = None) -> Allocation | None:
-    """Return the best plan; None if not even the least number of workers of every pool fits at the same time.
+    """Return the best plan; None if the minimum numbers of workers of all pools do not fit at the same time.
 
-    ``empty`` is the space of the cluster, if somebody has counted the nodes already.
+    ``empty`` is the space of the empty cluster, if the caller has it already.
 
     >>> from penstock.core.cluster import Gpu, Node
     >>> machine = Cluster((Node("a", 16, 64, (Gpu(80),) * 7),))
@@ -87,15 +88,15 @@ def allocate(demands: Sequence[Demand], cluster: Cluster, empty: Space | None = 
     fluid = _fluid_speed(demands, empty)
     needs = [demand.need for demand in demands]
     top = fluid * (1 + 1e-6) if fluid < inf else 0.0
-    # Whole workers cost at most one worker of each pool, so the answer is near the fluid speed on large clusters: look
-    # there first, and look at totals before anything is packed.
+    # Rounding costs at most one worker of each pool, so the answer is near the fluid speed on large clusters. Try that
+    # first, and compare totals before anything is packed.
     near = top * (1 - _rounding_loss(demands, empty))
     pooled, top = _narrow(demands, top, [near], lambda trial: may_pack(empty, list(zip(needs, trial, strict=True))))
     speed, _ = _narrow(demands, top, [pooled, near], lambda trial: _fits(demands, trial, cluster, empty))
     counts = [demand.workers_for(speed) for demand in demands]
     counts = _add_while_it_fits(demands, counts, cluster, empty)
     reached = min((demand.speed(count) for demand, count in zip(demands, counts, strict=True)), default=inf)
-    if reached < inf:  # nobody keeps a worker that it was given before the one beside it could not be
+    if reached < inf:  # drop workers that do not help because another pool stays slower
         counts = [demand.workers_for(reached) for demand in demands]
     speeds = [demand.speed(count) for demand, count in zip(demands, counts, strict=True)]
     slowest = min(range(len(speeds)), key=lambda i: speeds[i], default=None)
@@ -106,14 +107,14 @@ def allocate(demands: Sequence[Demand], cluster: Cluster, empty: Space | None = 
 def _narrow(
     demands: Sequence[Demand], high: float, guesses: Sequence[float], fits: Callable[[list[int]], bool]
 ) -> tuple[float, float]:
-    """Halve the range until hardly any speed is left at which some pool needs one worker more; guesses come first."""
+    """Narrow the range of speeds by bisection until few worker counts are left; try the guesses first."""
     low = 0.0
     at_low, at_high = ([demand.workers_for(speed) for demand in demands] for speed in (low, high))
-    waiting = list(guesses)
-    while sum(at_high) - sum(at_low) > _FEW:
-        middle = waiting.pop(0) if waiting else (low + high) / 2
+    untried = list(guesses)
+    while sum(at_high) - sum(at_low) > _MAX_WORKERS_AFTER_BISECTION:
+        middle = untried.pop(0) if untried else (low + high) / 2
         if not low < middle < high:
-            if waiting:
+            if untried:
                 continue
             break
         trial = [demand.workers_for(middle) for demand in demands]
@@ -125,7 +126,7 @@ def _narrow(
 
 
 def fluid_speed(demands: Sequence[Demand], cluster: Cluster) -> float:
-    """Return the speed if workers could be cut as finely as one likes: no plan is faster."""
+    """Return the speed with fractions of workers allowed: an upper bound of every plan."""
     return _fluid_speed(demands, Space.of(cluster))
 
 
@@ -151,7 +152,7 @@ def _fluid_speed(demands: Sequence[Demand], empty: Space) -> float:
 
 
 def _rounding_loss(demands: Sequence[Demand], empty: Space) -> float:
-    """Return the largest share of a resource that one worker of every pool takes: what rounding up may cost."""
+    """Return the largest share of a resource that one worker of every pool takes: the most that rounding can cost."""
     cpus = sum(node.cpus * count for node, count in empty.groups.items())
     gpus = sum(len(node.gpus) * count for node, count in empty.groups.items())
     one_each_cpus = sum(demand.need.cpus for demand in demands)
@@ -160,7 +161,7 @@ def _rounding_loss(demands: Sequence[Demand], empty: Space) -> float:
 
 
 def _add_while_it_fits(demands: Sequence[Demand], counts: Sequence[int], cluster: Cluster, empty: Space) -> list[int]:
-    """Add to the slowest pool until that does not fit or would not help."""
+    """Add workers to the slowest pool until one does not fit or does not help."""
     best = list(counts)
     while True:
         speeds = [demand.speed(count) for demand, count in zip(demands, best, strict=True)]

@@ -1,4 +1,4 @@
-"""Who is at work since when: busy time never counts waiting, and nothing runs longer than it may."""
+"""Track since when each worker runs its batch. Busy time excludes waiting; batches have deadlines."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from penstock.schedule.state import RunState, WorkerState
 
 
 def clock_in(run: RunState, worker: WorkerState) -> None:
-    """Note that a worker begins the first of its batches."""
+    """Record that a worker begins the first of its batches."""
     worker.running_since = run.now
     note_heard(run, worker)
     _count(run, worker, 1)
 
 
 def note_heard(run: RunState, worker: WorkerState) -> None:
-    """Note that a worker has said something about its batch, or has just been given it."""
+    """Record a message from a worker about its batch, or the assignment of the batch."""
     worker.heard_at = run.now
     worker.asked_at = None
     deadline = run.now + run.settings.stall_timeout_s
@@ -25,12 +25,12 @@ def note_heard(run: RunState, worker: WorkerState) -> None:
 
 
 def expect_by(run: RunState, deadline: float) -> None:
-    """Look for workers that have not answered at this time, if not before."""
+    """Check for workers that have not answered no later than ``deadline``."""
     run.next_check = min(run.next_check, deadline)
 
 
 def clock_out(run: RunState, worker: WorkerState) -> None:
-    """Note that a worker has ended its batch, one way or another."""
+    """Record that a worker has ended its batch, successfully or not."""
     if worker.waits_for_credit:
         worker.waits_for_credit = False
         run.pools[worker.pool].wants.pop(worker.id, None)
@@ -39,7 +39,7 @@ def clock_out(run: RunState, worker: WorkerState) -> None:
 
 
 def pause(run: RunState, worker: WorkerState) -> None:
-    """Note that a worker waits: that is not work, neither for its pool's speed nor for its deadline."""
+    """Record that a worker waits for credit. Waiting counts neither for the speed of its pool nor for its deadline."""
     _count(run, worker, -1)
     worker.worked_before_waiting = run.now - worker.running_since
     worker.waits_for_credit = True
@@ -47,7 +47,7 @@ def pause(run: RunState, worker: WorkerState) -> None:
 
 
 def resume(run: RunState, worker: WorkerState) -> None:
-    """Note that a worker goes on."""
+    """Record that a worker continues after waiting for credit."""
     worker.waits_for_credit = False
     worker.running_since = run.now - worker.worked_before_waiting
     run.pools[worker.pool].waited_at = run.now
@@ -56,14 +56,14 @@ def resume(run: RunState, worker: WorkerState) -> None:
 
 
 def next_deadline(run: RunState) -> float:
-    """Return when the first of the running batches has to be done."""
+    """Return the earliest deadline of the running batches."""
     while run.deadlines and not _is_current(run, *run.deadlines[0]):
         heapq.heappop(run.deadlines)
     return run.deadlines[0][0] if run.deadlines else inf
 
 
 def take_overdue(run: RunState) -> list[WorkerState]:
-    """Return the workers whose batch has run longer than it may."""
+    """Return the workers whose batch is past its deadline."""
     overdue = []
     while next_deadline(run) <= run.now:
         overdue.append(run.workers[heapq.heappop(run.deadlines)[1]])
@@ -74,7 +74,7 @@ def _count(run: RunState, worker: WorkerState, sign: int) -> None:
     pool = run.pools[worker.pool]
     run.busy += sign
     pool.running += sign
-    # Nothing is left of rounding errors whenever nobody is at work.
+    # Reset to 0 when no worker is busy, so that rounding errors do not add up.
     pool.running_since = pool.running_since + sign * worker.running_since if pool.running else 0.0
     if sign > 0 and pool.spec.timeout_s is not None:
         deadline = worker.running_since + pool.spec.timeout_s

@@ -1,4 +1,4 @@
-"""What each pool asks for: from what is left to do and how fast it was seen to be, never from a made-up rate."""
+"""Compute the demand of each pool from its remaining work and its measured speed."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ from penstock.schedule.credit import Credits
 from penstock.schedule.pack import Space, packs
 from penstock.schedule.state import PoolState, Settings
 
-# A task that runs for so many times the longest known one says something about its pool's speed before it ends.
-_PATIENCE = 2.0
+# A task that runs for this many times the longest mean task time bounds the speed of its pool before it ends.
+_SLOW_TASK_IN_SERVICES = 2.0
+# How long pools wait at least for others to be measured, in seconds and in mean task times; and the longest start-up
+# time that is added to that.
 _HOLD_S = 10.0
 _HOLD_IN_SERVICES = 5.0
 _MAX_START_UP_S = 60.0
-_JUST_NOW_S = 1.0
+# A pool whose worker waited for credit within this time counts as waiting.
+_RECENT_WAIT_S = 1.0
 
 
 def remaining_items(pools: Sequence[PoolState]) -> list[float]:
-    """Return how many items are still to come through each pool, as far as anybody can tell."""
+    """Return an estimate of the number of items that each pool still has to process."""
     coming, result = 0.0, []
     for pool in pools:
         here = coming + pool.items
@@ -40,18 +43,18 @@ def demands_of(
     *,
     insist: bool = True,
 ) -> list[Demand]:
-    """Return the demands of all pools; ``insist`` on fixed numbers of workers, or take them as upper bounds."""
+    """Return the demands of all pools; ``insist`` on fixed numbers of workers, or treat them as upper bounds."""
     demands = []
-    somewhere_upstream = waits = False
+    items_upstream = waits = False
     for pool, work in zip(pools, remaining_items(pools), strict=True):
-        # Behind somebody who waits for all to arrive everybody waits, unless there is something to do already.
-        waits = (waits and not pool.items) or ((pool.spec.barrier or settings.batch_mode) and somewhere_upstream)
-        somewhere_upstream = somewhere_upstream or pool.items > 0
+        # Pools downstream of a barrier that waits have nothing to do, unless items have reached them already.
+        waits = (waits and not pool.items) or ((pool.spec.barrier or settings.batch_mode) and items_upstream)
+        items_upstream = items_upstream or pool.items > 0
         known = all(upstream.estimate.knows_fan_out for upstream in pools[: pool.index])
         if waits or (work == 0 and known) or not work:
             demands.append(Demand(pool.spec.need, None, 0.0, least=0, most=0))
             continue
-        # Until something upstream was measured nobody knows how much will come: the count is no bound then.
+        # Before the pools upstream are measured, the remaining work is unknown and does not bound the workers.
         most = ceil(work / pool.spec.batch_size) if known else None
         if (fed := _batches_that_fit(pools, pool, budget)) is not None:
             most = fed if most is None else min(most, fed)
@@ -75,29 +78,29 @@ def _demand(
 
 
 def _rate(pool: PoolState, pools: Sequence[PoolState], now: float) -> float | None:
-    """Return the rate of a pool; where nothing has come out yet for long, what that says: it is no faster."""
+    """Return the rate of a pool; if its first task runs for long, the upper bound that follows from its age."""
     rate = pool.rate(now)
     if rate is not None or not pool.running:
         return rate
     age = pool.age_in_flight(now) / pool.running
     longest = max((other.estimate.rate.service_seconds for other in pools), default=0.0)
-    return pool.spec.batch_size / age if 0 < _PATIENCE * longest < age else None
+    return pool.spec.batch_size / age if 0 < _SLOW_TASK_IN_SERVICES * longest < age else None
 
 
 def unloading(pool: PoolState, budget: Credits) -> float:
-    """Return how many workers of a pool have to wait for room at any time, because one batch gives more than fits."""
+    """Return how many workers of a pool wait for credit at any time, because the outputs of one batch do not fit."""
     if pool.index >= len(budget.edges):
         return 0.0
-    items = 1 if pool.spec.barrier else pool.spec.batch_size  # of a batch that is everything nobody knows how many
+    items = 1 if pool.spec.barrier else pool.spec.batch_size  # the size of a barrier's batch is unknown
     return budget.overflow(pool.index, ceil(pool.estimate.output_bytes_per_item * items))
 
 
 def _batches_that_fit(pools: Sequence[PoolState], pool: PoolState, budget: Credits) -> int | None:
-    """Return how many workers of a pool could be at work before what they work on fills the budget."""
+    """Return how many workers of a pool can be busy before their inputs fill the budget."""
     if pool.index == 0 or budget.edges[pool.index - 1].spills:
         return None
     size = pools[pool.index - 1].estimate.outputs.mean * pool.spec.batch_size
-    return max(1, int(budget.room(pool.index - 1) / size)) if size > 0 else None
+    return max(1, int(budget.capacity(pool.index - 1) / size)) if size > 0 else None
 
 
 def _is_unmeasured(demand: Demand) -> bool:
@@ -105,17 +108,17 @@ def _is_unmeasured(demand: Demand) -> bool:
 
 
 def _hold_seconds(pools: Sequence[PoolState], elapsed: float) -> float:
-    """Return how long others wait for a pool to be measured; then they take what there is."""
+    """Return how long pools wait for others to be measured before they take all free resources."""
     service = max((pool.estimate.rate.service_seconds for pool in pools), default=0.0)
     start_up = max((pool.estimate.start_up_seconds or (pool.starting and elapsed) for pool in pools), default=0.0)
     return max(_HOLD_S, _HOLD_IN_SERVICES * service) + min(_MAX_START_UP_S, start_up)
 
 
 def _held_back(pools: Sequence[PoolState], demands: list[Demand], now: float) -> list[Demand]:
-    """Let nobody grow at the cost of a pool that was not measured yet: it would have to give back at once.
+    """Limit the growth of pools while others are not measured yet: they would have to shrink again at once.
 
-    A batch that gives more than there is room for ends only when the pool behind has worked it off. Until then both are
-    known in part: enough to double them, not for more.
+    A batch whose outputs do not fit in memory ends only when the pool downstream has consumed them. Until then both
+    pools are measured in part: they may double, but not grow more.
     """
     emitting = {pool.index for pool in pools if _is_emitting_its_first(pool, now)}
     if not any(_is_unmeasured(demand) for demand in demands) and not emitting:
@@ -130,17 +133,19 @@ def _held_back(pools: Sequence[PoolState], demands: list[Demand], now: float) ->
             continue
         work = demand.work
         if pool.index - 1 in emitting and demand.rate and (before := demands[pool.index - 1]).rate:
-            work = max(work, before.work / before.rate * demand.rate)  # whoever is waited for is not the faster one
+            work = max(
+                work, before.work / before.rate * demand.rate
+            )  # the pool that is waited for is not the faster one
         held.append(replace(demand, work=work, least=min(most, max(1, pool.staffed)), most=most))
     return held
 
 
 def _is_emitting_its_first(pool: PoolState, now: float) -> bool:
-    return not pool.estimate.items_in and now - pool.waited_at <= _JUST_NOW_S
+    return not pool.estimate.items_in and now - pool.waited_at <= _RECENT_WAIT_S
 
 
 def _is_modest(demand: Demand, cluster: Cluster, pools: int) -> bool:
-    """Tell whether one worker for each batch there will be takes no more than an equal share of the machines."""
+    """Tell whether one worker for each remaining batch takes no more than an equal share of the machines."""
     if demand.most is None:
         return False
     gpus = [gpu for node in cluster.nodes for gpu in node.gpus]
@@ -152,10 +157,10 @@ def _is_modest(demand: Demand, cluster: Cluster, pools: int) -> bool:
 
 
 def _with_sole_users(demands: list[Demand], cluster: Cluster) -> list[Demand]:
-    """Give a pool that was not measured yet every worker it could ever want, if that takes nothing from others.
+    """Raise the minimum of an unmeasured pool to all workers it can use, if that takes nothing from other pools.
 
-    That is so where no other pool could use the resource, and where it has so little to do that all of that at once
-    fits into its equal share.
+    That is the case if no other pool can use the resource, or if one worker for each of its batches fits into its equal
+    share.
     """
     growable = [i for i, demand in enumerate(demands) if demand.work > 0 and demand.least != demand.most]
     for i in growable:
@@ -170,7 +175,7 @@ def _with_sole_users(demands: list[Demand], cluster: Cluster) -> list[Demand]:
             if j != i:
                 space.place(other.need, other.least)
         room = space.room_for(demand.need)
-        # One item and nothing measured is a source that nobody has asked yet: there is no telling what it will give.
+        # One item and nothing measured: a source that has not run yet, so the amount of its output is unknown.
         most = inf if demand.most is None and demand.work <= 1 else demand.most or ceil(demand.work)
         demands[i] = replace(demand, least=max(1, int(min(room, most))))
     return demands

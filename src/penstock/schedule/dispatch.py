@@ -1,4 +1,4 @@
-"""Who works on what next: one queue per pool, the deepest pool first, work bound to a worker as late as can be."""
+"""Assign batches to workers: the last pool first, and each batch as late as possible."""
 
 from __future__ import annotations
 
@@ -13,64 +13,65 @@ from penstock.schedule.granting import has_credit, reserve, spill_one
 from penstock.schedule.state import MAX_AHEAD, Batch, Item, PoolState, RunState, WorkerState
 from penstock.schedule.workforce import file_by_load
 
-# Tasks longer than that are not given ahead: the way of a message does not matter then.
-_SHORT_SECONDS = 0.1
-# Items that are done in a small part of a message's way are ordered together, where so many wait for each worker: at
-# most so many, and no more than a quarter of what a worker holds.
-_MANY = 16
-_MOST_TOGETHER = 64
-_PART_OF_AHEAD = 4
-# Among so many workers that are free alike, one on the machine where a batch lies is preferred.
-_LOOKED_AT = 16
-# That much takes a millisecond to another machine; for less, everybody should get something to do.
-_WORTH_STAYING_FOR = 2**20
+# Longer tasks are not assigned ahead: the latency of a message does not matter for them.
+_MAX_TASK_SECONDS_AHEAD = 0.1
+# Items that take much less time than a message are sent together, if at least this many wait for each worker and this
+# many batches of the pool have been done.
+_MIN_WAITING_TO_GROUP = 16
+# The most items sent together, and the part of the items done within one round trip that is sent together.
+_MAX_ITEMS_TOGETHER = 64
+_GROUPS_PER_ROUND_TRIP = 4
+# Among this many equally loaded workers, one on the node that stores the batch is preferred.
+_LOCALITY_CANDIDATES = 16
+# To send this much to another node takes about a millisecond; smaller batches are assigned to any worker.
+_MIN_LOCAL_BYTES = 2**20
 
 
 def dispatch(run: RunState) -> None:
-    """Give work to free workers, and a little ahead where messages take long."""
+    """Assign batches to idle workers, and some ahead where tasks are short compared with the latency of messages."""
     for pool in reversed(run.pools):
         if not (pool.waiting or pool.early or pool.retries):
             continue
-        _give_to(run, pool, 0)
+        _assign_to_load(run, pool, 0)
         if not pool.idle:
             for load in range(1, _batches_ahead(run, pool) + 1):
-                _give_to(run, pool, load)
+                _assign_to_load(run, pool, load)
 
 
 def is_runnable(run: RunState, pool: PoolState, *, with_credit: bool = True) -> bool:
-    """Tell whether a worker of this pool would find something to do, for which there is credit."""
+    """Tell whether a worker of this pool could run a batch now, and, ``with_credit``, store an output of it."""
     return bool(pool.retries) or (_batch_length(run, pool) > 0 and (not with_credit or has_credit(run, pool, 1)))
 
 
 def unstick(run: RunState) -> bool:
-    """If nothing moves and nothing is about to, let one thing through beyond the budget; False if that was no help."""
+    """If no worker is busy, starting or stopping, admit one output or batch beyond the budget; False if none waits."""
     if run.busy or run.in_transition or spill_one(run):
         return True
     for pool in reversed(run.pools):
         if pool.idle and (batch := _next_batch(run, pool, force=True)) is not None:
-            _give(run, pool, pool.workers[next(iter(pool.idle))], batch)
+            _assign(run, pool, pool.workers[next(iter(pool.idle))], batch)
             return True
     return False
 
 
-def _give_to(run: RunState, pool: PoolState, load: int) -> None:
-    """Give one batch more to each worker that holds so many."""
+def _assign_to_load(run: RunState, pool: PoolState, load: int) -> None:
+    """Assign one more batch to each worker that holds ``load`` batches."""
     workers = pool.by_load[load]
     while workers and (batch := _next_batch(run, pool)) is not None:
-        _give(run, pool, _nearest(pool, workers, batch), batch)
+        _assign(run, pool, _nearest(pool, workers, batch), batch)
 
 
 def _nearest(pool: PoolState, workers: Iterable[str], batch: Batch) -> WorkerState:
-    """Return the worker that a batch goes to: if much of it lies on one machine, and one of the first few is there."""
+    """Return the worker for a batch: one on the node that stores a large item of it, if there is one."""
     first = pool.workers[next(iter(workers))]
     largest = batch.items[0] if len(batch.items) == 1 else max(batch.items, key=lambda item: item.size)
-    if largest.size < _WORTH_STAYING_FOR or first.placement.node == largest.node:
+    if largest.size < _MIN_LOCAL_BYTES or first.placement.node == largest.node:
         return first
-    candidates = (pool.workers[worker] for worker in islice(workers, _LOOKED_AT))
+    candidates = (pool.workers[worker] for worker in islice(workers, _LOCALITY_CANDIDATES))
     return next((worker for worker in candidates if worker.placement.node == largest.node), first)
 
 
-def _give(run: RunState, pool: PoolState, worker: WorkerState, batch: Batch) -> None:
+def _assign(run: RunState, pool: PoolState, worker: WorkerState, batch: Batch) -> None:
     reserve(run, pool, batch)
     worker.batches.append(batch)
     if len(worker.batches) == 1:
@@ -96,9 +97,9 @@ def _give(run: RunState, pool: PoolState, worker: WorkerState, batch: Batch) -> 
 
 
 def _batches_ahead(run: RunState, pool: PoolState) -> int:
-    """Return how many batches a worker holds beside the one it runs: to cover a message's way; none at the end."""
+    """Return how many batches a worker holds besides the running one, to cover the round trip; 0 near the end."""
     service = pool.estimate.rate.service_seconds
-    if not 0 < service < _SHORT_SECONDS or len(pool.waiting) <= len(pool.workers) * pool.spec.batch_size * 2:
+    if not 0 < service < _MAX_TASK_SECONDS_AHEAD or len(pool.waiting) <= len(pool.workers) * pool.spec.batch_size * 2:
         return 0
     return min(MAX_AHEAD, ceil(run.settings.round_trip_s / service))
 
@@ -110,13 +111,13 @@ def _next_batch(run: RunState, pool: PoolState, *, force: bool = False) -> Batch
     if count == 0 or not (force or has_credit(run, pool, count)):
         return None
     run.batch_count += 1
-    if _in_the_tail(run, pool):
+    if _is_near_end(run, pool):
         return Batch(run.batch_count, pool.index, (_take_largest(run, pool),))
     return Batch(run.batch_count, pool.index, tuple(run.items[pool.pop()] for _ in range(count)))
 
 
-def _in_the_tail(run: RunState, pool: PoolState) -> bool:
-    """Tell whether this is the last of it: then a large item begun late would keep everybody waiting."""
+def _is_near_end(run: RunState, pool: PoolState) -> bool:
+    """Tell whether few items are left: then the largest is begun first, so that the run does not wait for it."""
     return pool.spec.batch_size == 1 and run.first_open >= pool.index and len(pool.waiting) <= 2 * len(pool.workers)
 
 
@@ -128,33 +129,34 @@ def _take_largest(run: RunState, pool: PoolState) -> Item:
 
 
 def _batch_length(run: RunState, pool: PoolState) -> int:
-    """Return how many items the next batch has: a full one, or the rest when no more can come."""
+    """Return the number of items in the next batch: a full batch, or the rest when no more items can arrive."""
     if run.waits_for_all(pool):
         return 0
     if pool.early:
-        _let_through(run, pool)
+        _admit_early(run, pool)
     size = pool.spec.batch_size
     if len(pool.waiting) >= size:
-        return _together(run, pool) if size == 1 else size
+        return _group_length(run, pool) if size == 1 else size
     return len(pool.waiting) if run.first_open >= pool.index else 0
 
 
-def _together(run: RunState, pool: PoolState) -> int:
-    """Return how many items go as one batch where each is its own: several if they are done sooner than ordered.
+def _group_length(run: RunState, pool: PoolState) -> int:
+    """Return how many items are sent as one batch in a pool with batch size 1.
 
-    A worker still runs them one by one. Only where many wait, and nobody counts or times single ones.
+    Several if they take less time than a message; a worker still runs them one by one. Only where many items wait, and
+    single tasks are neither timed nor counted.
     """
     rate, spec, waiting_for_each = pool.estimate.rate, pool.spec, len(pool.waiting) // max(1, len(pool.workers))
-    if waiting_for_each < _MANY or rate.items <= 0 or pool.survived < _MANY:
+    if min(waiting_for_each, pool.survived) < _MIN_WAITING_TO_GROUP or rate.items <= 0:
         return 1
     if spec.timeout_s is not None or spec.max_tasks_per_worker is not None:
         return 1
     ahead = run.settings.round_trip_s * rate.items / max(rate.seconds, 1e-9)
-    return max(1, min(_MOST_TOGETHER, int(ahead) // _PART_OF_AHEAD, waiting_for_each))
+    return max(1, min(_MAX_ITEMS_TOGETHER, int(ahead) // _GROUPS_PER_ROUND_TRIP, waiting_for_each))
 
 
-def _let_through(run: RunState, pool: PoolState) -> None:
-    """Take in what came early as far as nothing can come before it any more."""
+def _admit_early(run: RunState, pool: PoolState) -> None:
+    """Move early items to the queue if no earlier item can still arrive."""
     frontier = run.frontiers[pool.index]
     while pool.early and frontier.passed(pool.early[0][0]):
         heapq.heappush(pool.waiting, heapq.heappop(pool.early))

@@ -1,4 +1,4 @@
-"""What a backend tells the scheduler. Every event is a fact that has happened."""
+"""Events: what a backend reports to the scheduler."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from penstock.core.cluster import Node
 
 
 class Output(NamedTuple):
-    """One item a batch gave: who it is, how large, and how many rows it could be cut into."""
+    """One output item of a batch: its id, position, size in bytes, and the number of rows it can be cut into."""
 
     id: str
     order: tuple[int, ...]
@@ -17,7 +17,7 @@ class Output(NamedTuple):
 
 
 class WorkerPlaced(NamedTuple):
-    """A worker has the resources of its place, and its process runs; its setup has begun."""
+    """A worker has its resources, its process runs, and its setup has begun."""
 
     worker: str
 
@@ -39,15 +39,15 @@ class WorkerLost(NamedTuple):
 
     worker: str
     reason: str
-    # Where it was, if it could still say: the step of its chain, and the number of rows there.
+    # Its position, if known: the step of its chain, and the number of rows there.
     step: int | None = None
     rows: int = 0
-    # Whether somebody else may have ended it, so that what it ran need not be to blame.
+    # Whether it may have been killed from outside, so that its batch need not be the cause.
     from_outside: bool = False
 
 
 class WorkerAnswered(NamedTuple):
-    """A worker that was asked is alive, and works on this batch at the moment; None: on no batch."""
+    """A worker has answered that it is alive and runs this batch; None: it runs no batch."""
 
     worker: str
     batch: int | None
@@ -79,17 +79,17 @@ class BatchDone(NamedTuple):
 
 
 class BatchFailed(NamedTuple):
-    """A stage refused a batch in a way that trying again cannot mend."""
+    """A stage failed on a batch in a way that a retry cannot fix."""
 
     worker: str
     batch: int
     error: str
-    # Whether it would be no use to go on with others.
+    # Whether the whole run ends because of it.
     stops_run: bool = False
 
 
 class InputsLost(NamedTuple):
-    """A batch could not begin: some of its items are gone from where they were stored."""
+    """A batch could not begin, because some of its stored items are lost."""
 
     worker: str
     batch: int
@@ -97,29 +97,29 @@ class InputsLost(NamedTuple):
 
 
 class ItemsLost(NamedTuple):
-    """Stored items that nobody works on are gone, with the machine they lay on."""
+    """Stored items that no worker is processing were lost with the node that stored them."""
 
     items: tuple[str, ...]
 
 
 class NodeAdded(NamedTuple):
-    """A machine has joined."""
+    """A node has joined."""
 
     node: Node
 
 
 class NodeLost(NamedTuple):
-    """A machine is gone, with everything on it."""
+    """A node is lost, with all its workers and stored items."""
 
     name: str
 
 
 class Tick(NamedTuple):
-    """Nothing but time has passed."""
+    """Only time has passed."""
 
 
 class StopAsked(NamedTuple):
-    """The user wants to stop: no new sources, finish what runs."""
+    """The user asks to stop: begin no new sources, and finish what is running."""
 
 
 Event = (

@@ -1,7 +1,7 @@
-"""What becomes of work that failed: tried again, searched for the rows that are to blame, given up with a note.
+"""Handle failed work: retry it, search for the rows that cause the failure, or give it up with a dead letter.
 
-Only what a lost worker was running is suspect. What waited in front of it, what was on a node that went away, and what
-was stopped for the run's own reasons goes back to the queue as if nothing had happened.
+Only the batch that a lost worker was running is suspect. Batches that waited for it, batches on a lost node, and
+batches stopped by the scheduler return to the queue without a failed attempt.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from penstock.schedule.actions import DeadLetter, Selection
 from penstock.schedule.clock import take_overdue
-from penstock.schedule.items import close, give_credit_back, running_batch
+from penstock.schedule.items import close, release_credit, running_batch
 from penstock.schedule.quarantine import blame_node
 from penstock.schedule.recovery import Recovery
 from penstock.schedule.regeneration import hold
@@ -21,14 +21,14 @@ from penstock.schedule.state import Batch, RunState, Status, WorkerState
 from penstock.schedule.suspicion import attempts_needed
 from penstock.schedule.workforce import end_batch, kill_overdue_worker, remove
 
-# How often a batch may fail as a whole although every row of it passes alone.
+# How often a batch may fail as a whole although each of its rows passes alone.
 _MAX_FRUITLESS_SEARCHES = 2
-# Every attempt at something that hangs takes the whole time limit: so many as a whole, then its rows are searched.
-_ATTEMPTS_THAT_HANG = 2
+# Every attempt at a batch that hangs takes the whole time limit: after this many attempts its rows are searched.
+_MAX_HANGING_ATTEMPTS = 2
 
 
 class Death(NamedTuple):
-    """How a worker ended, and where it was, if it could still say."""
+    """How a worker ended, and its position in the chain, if known."""
 
     reason: str
     step: int | None = None
@@ -38,7 +38,7 @@ class Death(NamedTuple):
 
 
 def worker_gone(run: RunState, worker_id: str) -> None:
-    """Note that a worker has ended as it was told to; one killed for its batch may be unable to say where it was."""
+    """Handle a worker that has ended as told; if it was killed for its batch, the position is unknown."""
     worker = remove(run, worker_id)
     if worker is None:
         return
@@ -48,7 +48,7 @@ def worker_gone(run: RunState, worker_id: str) -> None:
 
 
 def worker_lost(run: RunState, worker_id: str, death: Death) -> None:
-    """Note that a worker died: what it ran is suspect, and its pool wants another one."""
+    """Handle a worker that died: its running batch is suspect, and its pool needs another worker."""
     worker = remove(run, worker_id)
     if worker is None:
         return
@@ -70,13 +70,13 @@ def worker_lost(run: RunState, worker_id: str, death: Death) -> None:
 
 
 def start_failed(run: RunState, worker: WorkerState, death: Death) -> None:
-    """Note that a worker has not become ready: its machine is to blame, or its pool cannot be set up."""
+    """Handle a worker that did not become ready: its node is faulty, or its stages cannot be set up."""
     if not blame_node(run, worker, None, from_outside=death.from_outside):
         _setup_failed(run, worker, death)
 
 
 def node_lost(run: RunState, name: str) -> None:
-    """Note that a machine is gone with all its workers; no batch is to blame for that."""
+    """Handle the loss of a node with all its workers; no batch counts a failed attempt."""
     run.nodes.remove(name)
     for worker in [worker for worker in run.workers.values() if worker.placement.node == name]:
         remove(run, worker.id)
@@ -85,25 +85,25 @@ def node_lost(run: RunState, name: str) -> None:
 
 
 def inputs_lost(run: RunState, worker_id: str, batch_id: int, items: Sequence[str]) -> None:
-    """Note that a batch could not begin because some of its items are gone; nobody is to blame."""
+    """Handle a batch that could not begin because some of its items are lost; no attempt is counted."""
     batch = running_batch(run, worker_id, batch_id)
     if batch is None:
         return
     end_batch(run, run.workers[worker_id])
-    give_credit_back(run, batch)
+    release_credit(run, batch)
     hold(run, batch, items)
 
 
 def batch_failed(run: RunState, worker_id: str, batch_id: int, error: str, *, stops_run: bool = False) -> None:
-    """Note that a stage refuses a batch: trying again is no use, but a task must not suffer for its neighbour.
+    """Handle an error that a retry cannot fix: find the tasks of the batch that cause it, and give up only those.
 
-    With ``stops_run`` none is to blame, and none is given up: the run ends.
+    With ``stops_run`` no task is given up, and the run ends.
     """
     batch = running_batch(run, worker_id, batch_id)
     if batch is None:
         return
     end_batch(run, run.workers[worker_id])
-    give_credit_back(run, batch)
+    release_credit(run, batch)
     if stops_run:
         run.fatal = run.fatal or error
         _queue_again(run, batch)
@@ -119,7 +119,7 @@ def batch_failed(run: RunState, worker_id: str, batch_id: int, error: str, *, st
 
 
 def kill_overdue(run: RunState) -> None:
-    """End workers whose batch takes longer than it may; what becomes of the batch is decided when they are gone."""
+    """Kill workers whose batch is past its deadline; the batch is handled when the worker has ended."""
     for worker in take_overdue(run):
         if worker.status is Status.STOPPING or worker.overdue is not None:
             continue
@@ -129,7 +129,7 @@ def kill_overdue(run: RunState) -> None:
 
 
 def _overdue_gone(run: RunState, worker: WorkerState, death: Death) -> None:
-    """Count the attempt that took too long as failed, unless its result arrived before the worker ended."""
+    """Count the overdue attempt as failed, unless its result arrived before the worker ended."""
     assert worker.overdue is not None
     batch_id, reason = worker.overdue
     run.pools[worker.pool].has_lost_workers = True
@@ -138,7 +138,7 @@ def _overdue_gone(run: RunState, worker: WorkerState, death: Death) -> None:
 
 
 def search_on(run: RunState, batch: Batch) -> None:
-    """Go on with the search inside a batch, or end it and do the work without what was found."""
+    """Continue the search inside a batch, or end it and run the batch without the rows found."""
     recovery = batch.recovery
     assert recovery is not None
     if recovery.is_hopeless:
@@ -158,14 +158,14 @@ def search_on(run: RunState, batch: Batch) -> None:
 
 
 def _note_bad_rows(run: RunState, batch: Batch, step: int, rows: tuple[int, ...], error: str) -> None:
-    """Say that rows were found which cannot be processed; the run of the others writes them down."""
+    """Report rows that cannot be processed; the worker that runs the other rows writes the dead letters."""
     run.dead += len(rows)
     run.actions.append(DeadLetter(tuple(item.key for item in batch.items), batch.pool, error, step, rows))
 
 
 def _attempt_failed(run: RunState, batch: Batch, death: Death) -> None:
-    """Try a batch again; after enough attempts, look for the rows that cannot be processed."""
-    give_credit_back(run, batch)
+    """Retry a batch; after enough attempts, search for the rows that cannot be processed."""
+    release_credit(run, batch)
     pool = run.pools[batch.pool]
     enough = max_attempts = run.settings.max_attempts
     if death.from_outside:
@@ -181,14 +181,14 @@ def _attempt_failed(run: RunState, batch: Batch, death: Death) -> None:
     at = death.step or 0
     rows = batch.rows_at[at] = max(batch.rows_at.get(at, 0), death.rows or batch.rows)
     can_be_searched = rows > 1 and batch.fruitless_searches < _MAX_FRUITLESS_SEARCHES
-    as_a_whole = min(max_attempts, _ATTEMPTS_THAT_HANG) if death.timed_out and can_be_searched else max_attempts
+    as_a_whole = min(max_attempts, _MAX_HANGING_ATTEMPTS) if death.timed_out and can_be_searched else max_attempts
     if batch.attempts < as_a_whole:
         _queue_again(run, batch)
     elif can_be_searched:
         batch.recovery = Recovery(
             at,
             rows,
-            # A row that hangs alone has hung with the others before, and that counts.
+            # The attempts that hung as a whole count for a row that hangs alone.
             max(1, max_attempts - batch.attempts) if death.timed_out else max_attempts,
             tuple(selection for selection in batch.selections if selection.step != at),
             error=death.reason,
@@ -203,15 +203,15 @@ def _attempt_failed(run: RunState, batch: Batch, death: Death) -> None:
 
 
 def _left_out(batch: Batch, step: int) -> dict[int, str]:
-    """Return the rows that are left out at a step already, and why."""
+    """Return the rows already left out at a step, with the reasons."""
     known = [selection for selection in batch.selections if selection.step == step]
     return known[0].left_out() if known else {}
 
 
 def _leave_all_out(run: RunState, batch: Batch, step: int | None, rows: int, error: str) -> None:
-    """Give up all rows that a step of the chain had received, and run the batch without them.
+    """Give up all rows that reached a step of the chain, and run the batch without them.
 
-    If nobody knows the step, or these rows have been left out there before, the whole batch is given up.
+    If the step is unknown, or these rows were left out there before, the whole batch is given up.
     """
     known = _left_out(batch, step) if step is not None else {}
     bad = {row: error for row in range(rows) if row not in known}
@@ -227,9 +227,9 @@ def _leave_all_out(run: RunState, batch: Batch, step: int | None, rows: int, err
 
 
 def _queue_again(run: RunState, batch: Batch) -> None:
-    """Let a batch be tried again: in turn before and behind all others that wait for that.
+    """Queue a batch for a retry, alternately at the front and at the end of the retry queue.
 
-    Whoever kills workers may do it by a rhythm, and what is always second in a new worker would always be hit.
+    Workers may be killed from outside at regular intervals; a batch with a fixed position could be hit every time.
     """
     retries = run.pools[batch.pool].retries
     if batch.unexplained_deaths % 2:
@@ -239,7 +239,7 @@ def _queue_again(run: RunState, batch: Batch) -> None:
 
 
 def _condemn(run: RunState, batch: Batch, error: str) -> None:
-    """Give a whole batch up."""
+    """Give up a whole batch."""
     keys = tuple(item.key for item in batch.items)
     run.dead += batch.rows
     run.actions.append(DeadLetter(keys, batch.pool, error))
@@ -248,14 +248,14 @@ def _condemn(run: RunState, batch: Batch, error: str) -> None:
 
 
 def requeue(run: RunState, batches: deque[Batch]) -> None:
-    """Put batches back that are not to blame, where they were."""
+    """Return batches without a failed attempt to the front of the retry queue, in their order."""
     for batch in reversed(batches):
-        give_credit_back(run, batch)
+        release_credit(run, batch)
         run.pools[batch.pool].retries.appendleft(batch)
 
 
 def _setup_failed(run: RunState, worker: WorkerState, death: Death) -> None:
-    """Count it: a pool that never gets a worker ends the run, one that gets no more of them lives with what it has."""
+    """Count a failed setup: a pool that never gets a worker ends the run; one that has workers keeps those only."""
     pool = run.pools[worker.pool]
     pool.setup_failures += 1
     max_attempts = run.settings.max_attempts
@@ -267,5 +267,5 @@ def _setup_failed(run: RunState, worker: WorkerState, death: Death) -> None:
     if any(other.is_up for other in pool.workers.values()):
         pool.ceiling = max(1, pool.staffed - pool.starting)
         pool.setup_failures = 0
-    elif not pool.starting or pool.setup_failures >= 2 * enough:  # there may always be one more on its way
+    elif not pool.starting or pool.setup_failures >= 2 * enough:  # more workers may be starting all the time
         run.fatal = run.fatal or f"workers of pool '{pool.spec.name}' cannot be set up: {death.reason}"

@@ -1,8 +1,8 @@
-"""Up to where a queue is complete: nothing that comes before this point can still arrive.
+"""Track up to which position the queue of a pool is complete: no earlier item can still arrive.
 
-A stage that takes several tasks at a time must be given the same tasks together whatever the timing, or the same input
-would not give the same bytes. So its queue is let through in lineage order, and only as far as everything earlier has
-either arrived or is known not to come.
+A stage that processes several tasks at a time must always get the same tasks together, whatever the timing, or the same
+input would not result in the same bytes. So its queue is consumed in lineage order, and only as far as every earlier
+item has arrived or is known not to come.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ Mark = tuple[float, ...]
 
 
 class Frontier:
-    """Knows, for one pool, the items upstream of it, and the first position at which each may still give something."""
+    """For one pool, the items upstream of it and the first position at which each may still produce an output."""
 
     def __init__(self) -> None:
         self._marks: dict[str, Mark] = {}
         self._heap: list[tuple[Mark, str]] = []
 
     def enter(self, item: Item) -> None:
-        """Note an item somewhere upstream: what comes of it stands where it stands, or behind."""
+        """Add an item upstream; its outputs have its position or a later one."""
         self._set(item.key, item.order)
 
-    def advance(self, item: Item, given: Order) -> None:
-        """Note that an item has given something at a position: the next thing it gives stands behind that."""
+    def advance(self, item: Item, emitted: Order) -> None:
+        """Record that an item has emitted an output at a position; its next output comes after that."""
         if item.key in self._marks:
-            self._set(item.key, max(self._marks[item.key], (*given, inf)))
+            self._set(item.key, max(self._marks[item.key], (*emitted, inf)))
 
     def leave(self, item: Item) -> None:
-        """Note that an item upstream has been worked on; what it became has been entered before."""
+        """Remove an item upstream that has been processed; its outputs have been added before."""
         self._marks.pop(item.key, None)
 
     def passed(self, order: Order) -> bool:
-        """Tell whether nothing before this position, or at it, can still come."""
+        """Tell whether no item at or before this position can still arrive."""
         first = self._first()
         return first is None or order < first[0]
 
     def waits_for(self, items: Iterable[Item]) -> bool:
-        """Tell whether the next thing in order will come from one of these items."""
+        """Tell whether the next output in order will come from one of these items."""
         first = self._first()
         return first is None or any(item.key == first[1] for item in items)
 

@@ -1,4 +1,4 @@
-"""Items on their way: they enter the queue of a pool, give others to the next one, and are consumed."""
+"""The life of an item: it enters the queue of a pool, is consumed by a batch, and the outputs enter the next queue."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.schedule.workforce import drain
 
 
 def enqueue(run: RunState, item: Item) -> None:
-    """Put an item into the queue of its pool."""
+    """Add an item to the queue of its pool."""
     pool = run.pools[item.pool]
     run.items[item.key] = item
     pool.items += 1
@@ -30,7 +30,7 @@ def enqueue(run: RunState, item: Item) -> None:
 
 
 def running_batch(run: RunState, worker_id: str, batch_id: int) -> Batch | None:
-    """Return the batch a worker is at, if it is the one it speaks of."""
+    """Return the running batch of a worker if it has this id, else None."""
     worker = run.workers.get(worker_id)
     if worker is None or not worker.batches or worker.batches[0].id != batch_id:
         return None
@@ -38,7 +38,7 @@ def running_batch(run: RunState, worker_id: str, batch_id: int) -> Batch | None:
 
 
 def take_outputs(run: RunState, worker_id: str, batch_id: int, outputs: Sequence[Output]) -> None:
-    """Take in what a batch has given: each output once, however often the batch is tried."""
+    """Add the outputs of a batch: each output once, however often the batch is retried."""
     batch = running_batch(run, worker_id, batch_id)
     if batch is None:
         _refuse(run, worker_id, outputs)
@@ -71,7 +71,7 @@ def take_outputs(run: RunState, worker_id: str, batch_id: int, outputs: Sequence
 
 
 def close(run: RunState, batch: Batch) -> None:
-    """Count a batch as done: its items are consumed."""
+    """Count a batch as done, and free its items."""
     if goes_again(run, batch):
         return
     batch.is_closed = True
@@ -80,9 +80,9 @@ def close(run: RunState, batch: Batch) -> None:
 
 
 def abandon_sources(run: RunState) -> None:
-    """Forget what has not been begun: what the run was to begin with, what a source has listed, what follows barriers.
+    """Drop work that has not begun: initial items, tasks that a source has listed, and everything after a barrier.
 
-    What waits for everything in front of it would take the part that was done before the stop for all there is.
+    A barrier would otherwise take the part that was done before the stop for its complete input.
     """
     run.stopping = True
     for pool in run.pools:
@@ -98,24 +98,24 @@ def abandon_sources(run: RunState) -> None:
 
 
 def note_completed_pools(run: RunState) -> None:
-    """Move the point up to which nothing can come any more; items only ever move on to later pools."""
+    """Advance the first open pool past pools that have no items; items only move to later pools."""
     while run.first_open < len(run.pools) and not (pool := run.pools[run.first_open]).items:
         run.ask_for_plan(f"'{pool.spec.name}' has nothing left to do")
         run.first_open += 1
         pool.wanted = pool.needed = 0
-        for worker in list(pool.workers.values()):  # they may take long to stop: let them begin with that
+        for worker in list(pool.workers.values()):  # stopping may take long, so it begins now
             drain(run, worker)
 
 
-def give_credit_back(run: RunState, batch: Batch) -> None:
-    """Release what a batch was granted and has not used."""
+def release_credit(run: RunState, batch: Batch) -> None:
+    """Release the unused credit of a batch."""
     if batch.charge is not None:
         run.credits.release(batch.charge)
         batch.charge = None
 
 
 def _charge(run: RunState, batch: Batch, size: int) -> Charge:
-    """Cut the charge for one output off what its batch was granted."""
+    """Split the charge for one output off the credit of its batch."""
     run.credits.learn(batch.pool, size)
     have = batch.charge or Charge(batch.pool)
     if have.total < size:  # a backend stored more than it was granted: counted, never hidden
@@ -125,7 +125,7 @@ def _charge(run: RunState, batch: Batch, size: int) -> Charge:
 
 
 def _refuse(run: RunState, worker_id: str, outputs: Sequence[Output]) -> None:
-    """Drop the late outputs of an attempt that was given up, unless the attempt after it has given them already."""
+    """Drop late outputs of an abandoned attempt, unless a later attempt has emitted them too."""
     pool = run.pool_of.get(worker_id)
     if pool is None or run.is_last(pool):
         return
@@ -135,12 +135,12 @@ def _refuse(run: RunState, worker_id: str, outputs: Sequence[Output]) -> None:
 
 
 def _is_left_undone(run: RunState, item: Item) -> bool:
-    """Tell whether an item is not worth finishing when the run is to stop."""
+    """Tell whether an item is dropped when the run stops: it has not begun, or follows a barrier."""
     return _is_source(run, item) or any(pool.spec.barrier for pool in run.pools[: item.pool + 1])
 
 
 def _is_source(run: RunState, item: Item) -> bool:
-    """Tell whether nothing has been done for an item yet except listing it."""
+    """Tell whether an item was only listed and not processed yet."""
     return item.pool == 0 or (item.pool == 1 and run.begins_with_root and len(item.order) == 2)
 
 
@@ -150,7 +150,7 @@ def _abandon(run: RunState, item: Item) -> None:
 
 
 def _forget(run: RunState, items: tuple[Item, ...]) -> None:
-    """Let go of items of one pool."""
+    """Remove items of one pool, and free their credit and storage."""
     pool = items[0].pool
     run.pools[pool].items -= len(items)
     frontiers = [frontier for index, frontier in run.frontiers.items() if pool < index]

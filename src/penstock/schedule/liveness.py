@@ -1,8 +1,8 @@
-"""Nothing is waited for without a deadline: every worker must be heard of in time, or it is replaced, or the run ends.
+"""Enforce deadlines on every wait: a worker that does not report in time is replaced, or the run ends.
 
-A worker that starts has to get its place, and then to become ready; one that stops has to end. One that runs a batch is
-asked when it has said nothing for long: a batch may take hours, and as long as its worker confirms that it works on it,
-nothing is wrong. Where no worker is active at all, and none becomes active, the run ends with an error.
+A starting worker has to get its resources, and then to become ready; a stopping worker has to end. A worker that runs a
+batch is asked when it has sent nothing for long: a batch may take hours, as long as its worker confirms that it runs
+it. If no worker is active, and none becomes active, the run ends with an error.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from penstock.schedule.state import RunState, Status, WorkerState
 from penstock.schedule.watchdog import state_of
 from penstock.schedule.workforce import kill, place_timeout, return_withheld, stop
 
-# A batch is given to another worker at least once before its silence ends the run.
-_FEWEST_ATTEMPTS = 2
+# A batch is assigned to at least this many workers before their silence ends the run.
+_MIN_UNANSWERED_ATTEMPTS = 2
 
 
 def check_answers(run: RunState) -> None:
-    """Deal with every worker that has not answered in time, and end the run if no worker is active for too long."""
+    """Handle every worker that has not reported in time, and end the run if no worker is active for too long."""
     if run.now >= run.next_check:
         return_withheld(run)
         for worker in list(run.workers.values()):
@@ -31,7 +31,7 @@ def check_answers(run: RunState) -> None:
                 _overdue(run, worker)
         dues = [_due_at(run, worker) for worker in run.workers.values()]
         run.next_check = min([*dues, *(until for until, _, _ in run.withheld)], default=inf)
-    if run.is_active:  # until this moment
+    if run.is_active:  # it was active up to now
         run.active_at = run.now
     elif run.items and run.fatal is None and run.now >= stalled_at(run):
         seconds = run.settings.stall_timeout_s
@@ -42,7 +42,7 @@ def check_answers(run: RunState) -> None:
 
 
 def note_activity(run: RunState) -> None:
-    """Note whether any worker may be expected to move the run from now on."""
+    """Record whether any worker can make progress from now on."""
     if run.busy:
         run.is_active = True
     else:
@@ -50,21 +50,21 @@ def note_activity(run: RunState) -> None:
 
 
 def stalled_at(run: RunState) -> float:
-    """Return when the run ends unless a worker becomes active before."""
+    """Return when the run ends as stalled, unless a worker becomes active before."""
     return max(run.worked_at, run.active_at) + run.settings.stall_timeout_s
 
 
 def note_answer(run: RunState, worker_id: str, batch_id: int | None) -> None:
-    """Take in what a worker says it works on; anything but its batch is as good as no answer.
+    """Record which batch a worker says it runs; any other than its assigned batch counts as no answer.
 
-    The report of a batch that has just ended may still be on its way. If it is not, nothing is left to wait for.
+    The report of a batch that has just ended may still arrive. If it does not, the worker is replaced.
     """
     if batch_id is not None and running_batch(run, worker_id, batch_id) is not None:
         note_heard(run, run.workers[worker_id])
 
 
 def _due_at(run: RunState, worker: WorkerState) -> float:
-    """Return when something has to be heard of a worker; never, if it is the worker that waits for the scheduler."""
+    """Return when a worker has to report next; infinite if it waits for the scheduler."""
     settings = run.settings
     if worker.status is Status.STOPPING or worker.overdue is not None:
         return worker.stopping_since + settings.stop_timeout_s
@@ -81,10 +81,10 @@ def _due_at(run: RunState, worker: WorkerState) -> float:
 
 def _overdue(run: RunState, worker: WorkerState) -> None:
     pool, settings = run.pools[worker.pool], run.settings
-    if worker.overdue is not None:  # it was killed for its batch, and nothing was heard of it since
+    if worker.overdue is not None:  # it was killed for its batch, and has not reported since
         worker_gone(run, worker.id)
     elif worker.status is Status.STOPPING:
-        if worker.is_killed:  # the backend cannot tell what became of it: its place is taken to be free
+        if worker.is_killed:  # the backend does not report its end: its resources count as free
             worker_gone(run, worker.id)
             return
         worker.is_killed = True
@@ -109,13 +109,13 @@ def _overdue(run: RunState, worker: WorkerState) -> None:
 
 
 def _replace_silent(run: RunState, worker: WorkerState) -> None:
-    """Give the batches of a worker that does not answer to others; no row is to blame, so none is given up for it."""
+    """Kill a worker that does not answer and requeue its batches; no row is given up for it."""
     pool, batch = run.pools[worker.pool], worker.batches[0]
     reason = f"took longer than {run.settings.answer_timeout_s:g} s to say whether it still works"
     batch.unanswered += 1
     requeue(run, kill(run, worker, reason))
     run.ask_for_plan(f"a worker of '{pool.spec.name}' was killed: it {reason}")
-    if batch.unanswered >= max(_FEWEST_ATTEMPTS, run.settings.max_attempts) and run.fatal is None:
+    if batch.unanswered >= max(_MIN_UNANSWERED_ATTEMPTS, run.settings.max_attempts) and run.fatal is None:
         run.fatal = (
             f"batch {batch.id} of '{pool.spec.name}' was given to {batch.unanswered} workers, one after the other, and "
             f"none of them answered (stall_timeout_s={run.settings.stall_timeout_s:g}); the last one was on node "
@@ -124,9 +124,9 @@ def _replace_silent(run: RunState, worker: WorkerState) -> None:
 
 
 def _is_active(run: RunState, worker: WorkerState) -> bool:
-    """Tell whether a worker may be expected to move the run; those that run a batch are counted already.
+    """Tell whether a worker without a batch can make progress; workers with a batch are counted already.
 
-    Workers that are started and stopped again without ever having work move nothing, however often that happens.
+    A worker that is started and stopped without ever having work makes no progress.
     """
     if worker.status is Status.STARTING:
         return worker.placed_at is not None and is_runnable(run, run.pools[worker.pool], with_credit=False)

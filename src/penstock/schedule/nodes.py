@@ -1,4 +1,4 @@
-"""The nodes by name: which worker is where, and where the next ones go."""
+"""The nodes by name with their free resources, and the placement of workers on them."""
 
 from __future__ import annotations
 
@@ -19,34 +19,54 @@ from penstock.schedule.pack import (
     search,
 )
 
-# So much is remembered about states of nodes, and no more.
-_MANY_STATES = 100_000
+# The memo of node states is cleared when it exceeds this many entries.
+_MAX_MEMO_ENTRIES = 100_000
 
 
 @dataclass(frozen=True)
 class Placement:
-    """Where one worker runs."""
+    """The node and GPUs of one worker."""
 
     node: str
     gpus: tuple[int, ...] = ()
 
 
 class Nodes:
-    """The nodes by name, with what is free on each: where real workers are put."""
+    """The nodes of the cluster and the free resources of each. The only record of the cluster in a run."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._free: dict[str, FreeCapacity] = {}
         self._empty: dict[str, Node] = {}
-        # The same the other way round, since many nodes look alike: all names in one state, in the order they came.
+        # The names of the nodes by their free resources, in the order of arrival: many nodes are in the same state.
         self._alike: dict[FreeCapacity, dict[str, None]] = {}
-        # What was worked out about such states before; all copies of these nodes share it.
+        # Cached results about such states; all copies of these nodes share them.
         self._memos: Memos = {}
+        # Derived from the nodes; None after a change.
+        self._cluster: Cluster | None = None
+        self._empty_space: tuple[Sequence[tuple[Resources, Placement]], Space] | None = None
         for node in cluster.nodes:
             self.add(node)
 
+    @property
+    def cluster(self) -> Cluster:
+        """The machines as they are when empty."""
+        if self._cluster is None:
+            self._cluster = Cluster(tuple(self._empty.values()))
+        return self._cluster
+
+    def empty_space(self, withheld: Sequence[tuple[Resources, Placement]] = ()) -> Space:
+        """Return the space of the machines without any worker, less the ``withheld`` places."""
+        if self._empty_space is None or self._empty_space[0] != withheld:
+            nodes = Nodes(self.cluster)
+            for need, placement in withheld:
+                nodes.take(need, placement)
+            self._empty_space = (tuple(withheld), nodes.space())
+        return self._empty_space[1]
+
     def copy(self) -> Nodes:
-        """Return nodes that can be filled without changing these."""
+        """Return a copy that can be changed without changing these nodes."""
         twin = Nodes(Cluster(()))
+        twin._cluster = self._cluster
         twin._free = dict(self._free)
         twin._empty = self._empty
         twin._alike = {free: dict(names) for free, names in self._alike.items()}
@@ -54,7 +74,7 @@ class Nodes:
         return twin
 
     def place(self, need: Resources) -> Placement | None:
-        """Put a worker on the node that suits it best; None if it fits nowhere."""
+        """Place a worker on the most suitable node; None if it fits on no node."""
         best = self._best(need)
         if best is None:
             return None
@@ -64,7 +84,7 @@ class Nodes:
         return Placement(name, gpus)
 
     def _best(self, need: Resources) -> FreeCapacity | None:
-        """Return the state of the nodes that suit a worker best, the first of equals."""
+        """Return the most suitable node state for a worker; the first of equals."""
         memo = self._memos.setdefault(need, Memo())
         best, best_preference = None, None
         for free in self._alike:
@@ -78,7 +98,7 @@ class Nodes:
         return best
 
     def place_all(self, counts: Sequence[tuple[Resources, int]]) -> list[list[Placement]]:
-        """Put workers of several kinds somewhere, the hardest first; as many of each as found a place."""
+        """Place workers of several kinds, the hardest to place first; return the placements found for each kind."""
         hardest = sorted(range(len(counts)), key=lambda i: packing_order(counts[i][0]))
         trial = self.copy()
         places = trial._place_greedily(counts, hardest)
@@ -102,7 +122,7 @@ class Nodes:
     def _replay(
         self, counts: Sequence[tuple[Resources, int]], hardest: Sequence[int], path: Sequence[Step]
     ) -> list[list[Placement]]:
-        """Turn what a search found for kinds of nodes into places on certain ones."""
+        """Turn the result of a search over node states into placements on named nodes."""
         trial = self.copy()
         places: list[list[Placement]] = [[] for _ in counts]
         steps = iter(path)
@@ -114,7 +134,7 @@ class Nodes:
         return places
 
     def take(self, need: Resources, placement: Placement) -> bool:
-        """Put a worker at a certain place; False if that is not free."""
+        """Occupy a place; False if it is not free."""
         free = self._free.get(placement.node)
         if free is None or not free.has_room_at(need, placement.gpus):
             return False
@@ -122,33 +142,35 @@ class Nodes:
         return True
 
     def release(self, need: Resources, placement: Placement) -> None:
-        """Give back what a worker had."""
+        """Free the resources of a worker."""
         free = self._free.get(placement.node)
         if free is not None:
-            self._set(placement.node, free.give_back(need, placement.gpus))
+            self._set(placement.node, free.released(need, placement.gpus))
 
     def add(self, node: Node) -> None:
-        """Take a new node in."""
+        """Add a node."""
         self._empty[node.name] = node
+        self._cluster = self._empty_space = None
         self._set(node.name, free_node(node))
 
     def remove(self, name: str) -> None:
-        """Forget a node that is gone."""
+        """Remove a node that is lost or left out."""
         self._empty.pop(name, None)
+        self._cluster = self._empty_space = None
         self._set(name, None)
 
     def can_do_without(self, name: str, needs: Sequence[Resources]) -> bool:
-        """Tell whether workers of every kind would find a place if a node were not there."""
+        """Tell whether a worker of every kind fits on some other node."""
         others = Cluster(tuple(node for other, node in self._empty.items() if other != name))
         return all(others.why_not(need) is None for need in needs)
 
     def free(self) -> Mapping[str, FreeCapacity]:
-        """Return what is free on each node."""
+        """Return the free resources of each node."""
         return self._free
 
     def space(self) -> Space:
-        """Return what is free, equal nodes counted together."""
-        if sum(len(memo.room) for memo in self._memos.values()) > _MANY_STATES:
+        """Return the free resources, with equal nodes counted together."""
+        if sum(len(memo.room) for memo in self._memos.values()) > _MAX_MEMO_ENTRIES:
             self._memos.clear()
         return Space({free: len(names) for free, names in self._alike.items()}, self._memos)
 

@@ -1,4 +1,4 @@
-"""Whether workers fit onto machines, and where each goes.
+"""Decide whether workers fit onto machines, and where each is placed.
 
 Nodes in the same state are one group with a count, so that a thousand equal machines cost no more than one. A worker
 takes CPUs and memory of its node and either a share of one GPU or several whole ones; a share is never rounded.
@@ -16,28 +16,31 @@ from penstock.core.cluster import Cluster, Node
 from penstock.core.resources import Resources
 
 _EPSILON = 1e-9
+# Steps of a search for a packing.
 SEARCH_STEPS = 2_000
-_SEARCH_WORKERS = 64
-_SEARCH_EFFORT = 20_000
-_FEWEST_STEPS = 20
+# There is no search for more workers than this.
+_MAX_SEARCH_WORKERS = 64
+# Node states looked at in one search, and the number of steps that a search has at least.
+_MAX_SEARCHED_STATES = 20_000
+_MIN_SEARCH_STEPS = 20
 
 
 class FreeGpu(NamedTuple):
-    """What is left of one GPU: a share of it, and how large the whole is."""
+    """The free share of one GPU, and its total memory."""
 
     share: float
     memory_gb: float
 
 
 class FreeCapacity(NamedTuple):
-    """What is left of a node."""
+    """The free resources of a node."""
 
     cpus: float
     memory_gb: float
     gpus: tuple[FreeGpu, ...]
 
     def room_for(self, need: Resources) -> int:
-        """Return how many such workers still fit here.
+        """Return how many workers with these needs fit here.
 
         >>> FreeCapacity(4, 16, (FreeGpu(1.0, 80),)).room_for(Resources(cpus=1, gpu_memory_gb=20))
         4
@@ -45,17 +48,17 @@ class FreeCapacity(NamedTuple):
         return self.room_beside(need, gpu_room(self.gpus, need))
 
     def room_beside(self, need: Resources, on_gpus: float) -> int:
-        """Return how many such workers still fit here, of which so many have a place on the GPUs."""
+        """Return how many workers with these needs fit here, if ``on_gpus`` fit on the GPUs."""
         smallest = min(on_gpus, _ratio(self.cpus, need.cpus), _ratio(self.memory_gb, need.memory_gb or 0.0))
         return 0 if smallest == 0 else int(min(smallest, 10**9))
 
     def take(self, need: Resources) -> tuple[FreeCapacity, tuple[int, ...]]:
-        """Return what is left after one worker more, and which GPUs it got; the caller knows that it fits."""
+        """Return the free resources after adding a worker that fits, and the GPUs it gets."""
         chosen = self._choose_gpus(need)
         return self.take_at(need, chosen), chosen
 
     def take_at(self, need: Resources, chosen: Sequence[int]) -> FreeCapacity:
-        """Return what is left after one worker more on certain GPUs."""
+        """Return the free resources after adding a worker on certain GPUs."""
         gpus = list(self.gpus)
         for index in chosen:
             gpus[index] = FreeGpu(_exact(gpus[index].share - _share(need, gpus[index])), gpus[index].memory_gb)
@@ -64,7 +67,7 @@ class FreeCapacity(NamedTuple):
         )
 
     def has_room_at(self, need: Resources, chosen: Sequence[int]) -> bool:
-        """Tell whether one worker more fits on certain GPUs."""
+        """Tell whether another worker fits on certain GPUs."""
         return (
             self.cpus + _EPSILON >= need.cpus
             and self.memory_gb + _EPSILON >= (need.memory_gb or 0.0)
@@ -72,12 +75,12 @@ class FreeCapacity(NamedTuple):
         )
 
     def less(self, need: Resources, count: int, gpus: tuple[FreeGpu, ...]) -> FreeCapacity:
-        """Return what is left after several workers more, if that is left of the GPUs."""
+        """Return the free resources after adding several workers that leave these GPUs."""
         cpus, memory = self.cpus - need.cpus * count, self.memory_gb - (need.memory_gb or 0.0) * count
         return FreeCapacity(_exact(cpus), _exact(memory), gpus)
 
-    def give_back(self, need: Resources, gpus: Sequence[int]) -> FreeCapacity:
-        """Return what is left after a worker is gone."""
+    def released(self, need: Resources, gpus: Sequence[int]) -> FreeCapacity:
+        """Return the free resources after removing a worker."""
         left = list(self.gpus)
         for index in gpus:
             left[index] = FreeGpu(_exact(left[index].share + _share(need, left[index])), left[index].memory_gb)
@@ -96,26 +99,26 @@ class FreeCapacity(NamedTuple):
             for i, gpu in enumerate(self.gpus)
             if gpu.share + _EPSILON >= need.gpu_share(gpu.memory_gb)
         ]
-        return (min(fitting)[1],)  # best fit: the fullest one that still has room
+        return (min(fitting)[1],)  # best fit: the fullest GPU that has room
 
 
 def free_node(node: Node) -> FreeCapacity:
-    """Return the state of a node on which nothing runs."""
+    """Return the free resources of an empty node."""
     return FreeCapacity(node.cpus, node.memory_gb, tuple(FreeGpu(1.0, gpu.memory_gb) for gpu in node.gpus))
 
 
 @dataclass
 class Memo:
-    """What was worked out about one kind of worker before: the same states of nodes come again and again."""
+    """Cached results for one kind of worker: the same node states occur many times."""
 
     room: dict[FreeCapacity, int] = field(default_factory=dict)
     preference: dict[FreeCapacity, tuple[float, ...]] = field(default_factory=dict)
-    # The GPUs by themselves: nodes differ in their CPUs far more often.
+    # Results for the GPUs alone: nodes differ in their CPUs far more often.
     gpu_room: dict[tuple[FreeGpu, ...], float] = field(default_factory=dict)
     gpus_left: dict[tuple[tuple[FreeGpu, ...], int], tuple[FreeGpu, ...]] = field(default_factory=dict)
 
     def learn(self, free: FreeCapacity, need: Resources) -> int:
-        """Work out how many workers fit on a node in this state, and how good a place it is."""
+        """Compute and cache how many workers fit on a node in this state, and how suitable it is."""
         on_gpus = self.gpu_room.get(free.gpus)
         if on_gpus is None:
             on_gpus = self.gpu_room[free.gpus] = gpu_room(free.gpus, need)
@@ -125,7 +128,7 @@ class Memo:
         return room
 
     def after(self, free: FreeCapacity, need: Resources, count: int) -> FreeCapacity:
-        """Return what is left of a node after several workers more."""
+        """Return the free resources of a node after adding several workers."""
         gpus = self.gpus_left.get((free.gpus, count))
         if gpus is None:
             gpus = self.gpus_left[free.gpus, count] = gpus_without(free.gpus, need, count)
@@ -137,7 +140,7 @@ Memos = dict[Resources, Memo]
 
 @dataclass
 class Space:
-    """What is free on all nodes, equal ones counted together."""
+    """The free resources of all nodes, with equal nodes counted together."""
 
     groups: dict[FreeCapacity, int] = field(default_factory=dict)
     _memos: Memos = field(default_factory=dict, repr=False, compare=False)
@@ -149,11 +152,11 @@ class Space:
         return cls({free_node(Node("", *kind)): nodes for kind, nodes in kinds.items()})
 
     def copy(self) -> Space:
-        """Return a space that can be filled without changing this one."""
+        """Return a copy that can be changed without changing this space."""
         return Space(dict(self.groups), self._memos)
 
     def place(self, need: Resources, count: int) -> int:
-        """Put up to so many workers somewhere, and return how many found a place."""
+        """Place up to ``count`` workers, and return how many were placed."""
         memo = self._memos.setdefault(need, Memo())
         fitting = []
         for free in self.groups:
@@ -171,11 +174,11 @@ class Space:
         return placed
 
     def room_for(self, need: Resources) -> int:
-        """Return how many such workers fit if nothing else comes."""
+        """Return how many workers with these needs fit if no others are added."""
         return sum(free.room_for(need) * nodes for free, nodes in self.groups.items())
 
     def change(self, before: FreeCapacity, after: FreeCapacity) -> None:
-        """Note that one node has another state now."""
+        """Record that the state of one node has changed."""
         self._add(before, -1)
         self._add(after, 1)
 
@@ -204,9 +207,10 @@ def packs(
     *,
     search_steps: int = SEARCH_STEPS,
 ) -> bool:
-    """Tell whether so many workers of each kind fit at the same time.
+    """Tell whether these numbers of workers fit at the same time.
 
-    First the obvious way is tried, the largest first; if that fails, a search over other ways, so many steps at most.
+    First the workers are placed greedily, the largest first; if that fails, other packings are searched, with at most
+    ``search_steps`` steps.
 
     >>> from penstock.core.cluster import Gpu
     >>> machine = Cluster((Node("a", 8, 64, (Gpu(80), Gpu(80))),))
@@ -230,7 +234,7 @@ def packs(
 
 
 def may_pack(space: Space, counts: Sequence[tuple[Resources, int]]) -> bool:
-    """Tell whether everything would fit if all nodes were one; if not, no search can help."""
+    """Tell whether the workers fit if all nodes are counted as one; if not, a search is useless."""
     cpus = sum(free.cpus * nodes for free, nodes in space.groups.items())
     shares = sum(gpu.share * nodes for free, nodes in space.groups.items() for gpu in free.gpus)
     largest = max((gpu.memory_gb for free in space.groups for gpu in free.gpus), default=1.0)
@@ -239,17 +243,17 @@ def may_pack(space: Space, counts: Sequence[tuple[Resources, int]]) -> bool:
     return needs_cpus <= cpus + _EPSILON and needs_shares <= shares + _EPSILON
 
 
-# One worker's place in a search: what its node looked like before, and the GPUs it took there.
+# The placement of one worker in a search: the state of its node before, and the GPUs it gets.
 Step = tuple[FreeCapacity, tuple[int, ...]]
 
 
 def search(space: Space, counts: Sequence[tuple[Resources, int]], max_steps: int) -> list[Step] | None:
-    """Try other places than the best-looking ones, worker by worker; None if that finds none in so many steps."""
-    if sum(count for _, count in counts) > _SEARCH_WORKERS:
+    """Search for a packing, worker by worker, also on less suitable nodes; None if none is found in ``max_steps``."""
+    if sum(count for _, count in counts) > _MAX_SEARCH_WORKERS:
         return None
     workers = [need for need, count in counts for _ in range(count)]
-    # A step looks at every kind of node: where there are many kinds, there are fewer steps.
-    max_steps = min(max_steps, max(_FEWEST_STEPS, _SEARCH_EFFORT // max(1, len(space.groups))))
+    # A step looks at every node state: with many states there are fewer steps.
+    max_steps = min(max_steps, max(_MIN_SEARCH_STEPS, _MAX_SEARCHED_STATES // max(1, len(space.groups))))
     steps = 0
     stack: list[tuple[Space, list[Step]]] = [(space.copy(), [])]
     seen: set[tuple[frozenset[tuple[FreeCapacity, int]], int]] = set()
@@ -272,7 +276,7 @@ def search(space: Space, counts: Sequence[tuple[Resources, int]], max_steps: int
 
 
 def _every_way(free: FreeCapacity, need: Resources) -> list[tuple[FreeCapacity, tuple[int, ...]]]:
-    """Return what a node may look like with one worker more: for a share, on each GPU that has room for it."""
+    """Return the possible states of a node after adding a worker: for a GPU share, one for each GPU with room."""
     if not free.room_for(need):
         return []
     if not need.requires_gpu or need.gpus > 1:
@@ -283,12 +287,12 @@ def _every_way(free: FreeCapacity, need: Resources) -> list[tuple[FreeCapacity, 
 
 
 def packing_order(need: Resources) -> tuple[float, ...]:
-    """Put what is hardest to place first: many GPUs, then large shares, then many CPUs."""
+    """Return a sort key: the hardest to place first (many GPUs, then large shares, then many CPUs)."""
     return (-need.gpus, -need.gpu_memory_gb, -need.cpus, -(need.memory_gb or 0.0))
 
 
 def preference(free: FreeCapacity, need: Resources) -> tuple[float, ...]:
-    """Say where to put a worker first: CPU work where no GPU is, several GPUs where fewest are free, shares tightly."""
+    """Return a sort key for nodes: CPU workers on nodes without GPUs, GPU workers where the fewest GPUs are free."""
     if not need.requires_gpu:
         return (len(free.gpus), free.cpus)
     if need.gpus > 1:
@@ -297,7 +301,7 @@ def preference(free: FreeCapacity, need: Resources) -> tuple[float, ...]:
 
 
 def gpu_room(gpus: Sequence[FreeGpu], need: Resources) -> float:
-    """Return how many workers fit on the GPUs of a node, if nothing else were short."""
+    """Return how many workers fit on the GPUs of a node, ignoring other resources."""
     if not need.requires_gpu:
         return inf
     if need.gpus > 1:
@@ -306,7 +310,7 @@ def gpu_room(gpus: Sequence[FreeGpu], need: Resources) -> float:
 
 
 def gpus_without(gpus: tuple[FreeGpu, ...], need: Resources, count: int) -> tuple[FreeGpu, ...]:
-    """Return what is left of the GPUs of a node after several workers more."""
+    """Return the free GPUs of a node after adding several workers."""
     if need.gpus > 1:
         return _without_whole(gpus, int(need.gpus) * count)
     return _without_shares(gpus, need, count) if need.requires_gpu else gpus
@@ -322,7 +326,7 @@ def _without_whole(gpus: Sequence[FreeGpu], count: int) -> tuple[FreeGpu, ...]:
 
 
 def _without_shares(gpus: Sequence[FreeGpu], need: Resources, count: int) -> tuple[FreeGpu, ...]:
-    """Fill the fullest GPU that has room before touching the next: what best fit does, again and again."""
+    """Fill the fullest GPU that has room before the next one, as repeated best fit does."""
     left = list(gpus)
     for index in sorted(range(len(left)), key=lambda i: left[i].share - need.gpu_share(left[i].memory_gb)):
         share = need.gpu_share(left[index].memory_gb)
@@ -341,7 +345,7 @@ def _whole(gpus: Sequence[FreeGpu]) -> int:
 
 
 def _exact(amount: float) -> float:
-    """Take off what floating-point sums add, so that equal nodes stay equal and a full node is full."""
+    """Round off floating-point errors, so that equal nodes stay equal and a full node is full."""
     return round(amount, 9)
 
 

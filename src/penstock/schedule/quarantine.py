@@ -1,8 +1,8 @@
-"""Machines that keep failing: given no more work, as long as others are there to do it.
+"""Quarantine nodes that keep failing, as long as the other nodes can do the work.
 
-A worker that dies says little about its machine: its batch may be to blame. Several batches whose workers were ended by
-who knows whom, one after the other on one machine while nothing was finished there, do; and so does a stage that cannot
-be set up there but was set up elsewhere.
+A single dead worker says little about its node: its batch may be the cause. A node is faulty if the workers of several
+batches in a row were killed there for an unknown reason while no batch was finished, or if a stage cannot be set up
+there but was set up on another node.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from __future__ import annotations
 from penstock.schedule.state import Batch, RunState, WorkerState
 from penstock.schedule.workforce import drain
 
-# So many different batches, or failed set-ups, in a row.
-_ENOUGH = 4
-_ENOUGH_SETUPS = 2
+# A node is quarantined after this many different batches or failed setups in a row, or this many failed setups alone.
+_MAX_FAILURES = 4
+_MAX_FAILED_SETUPS = 2
 
 
 def note_success(run: RunState, worker: WorkerState) -> None:
-    """Note that something was finished on a machine."""
+    """Reset the failures of a node after a finished batch."""
     run.blamed.pop(worker.placement.node, None)
 
 
 def blame_node(run: RunState, worker: WorkerState, running: Batch | None, *, from_outside: bool) -> bool:
-    """Note that a worker was lost on a machine; return True if the machine is given no more work for that."""
+    """Count a lost worker against its node; return True if the node is quarantined for it."""
     node = worker.placement.node
     blamed = run.blamed.setdefault(node, set())
     if running is not None and from_outside:
@@ -31,7 +31,7 @@ def blame_node(run: RunState, worker: WorkerState, running: Batch | None, *, fro
     else:
         return False
     setups = sum(what.startswith("setup") for what in blamed)
-    if setups < _ENOUGH_SETUPS and len(blamed) < _ENOUGH:
+    if setups < _MAX_FAILED_SETUPS and len(blamed) < _MAX_FAILURES:
         return False
     if not run.nodes.can_do_without(node, [pool.spec.need for pool in run.pools]):
         return False

@@ -1,9 +1,9 @@
-"""Items that were lost with the machine they lay on: made again from the nearest ancestor that is still there.
+"""Regenerate items that were lost with the node that stored them, from the nearest ancestor that still exists.
 
-An item knows the batch that made it, and that batch its own items, so as long as anything that descends from a source
-is on its way, the way back to it is known. A lost item stays in its place (in a queue, or in a batch that waits for it)
-while its maker is run again and asked for what is missing only. If what the maker needs is gone as well, its own maker
-is asked first, and so on.
+An item refers to the batch that made it, and that batch to its own items, so every item can be traced back to a source.
+A lost item keeps its position (in a queue, or in a batch that waits for it) while the batch that made it is run again
+for the missing outputs only. If the inputs of that batch are lost as well, the batches that made them are run first,
+and so on.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from penstock.schedule.state import Batch, Item, RunState
 
 
 def lose_items(run: RunState, keys: Iterable[str]) -> None:
-    """Note that items are gone which nobody is working on, and have them made again."""
+    """Mark items that no worker is processing as lost, and regenerate them."""
     for key in keys:
         item = run.items.get(key)
         if item is not None and not item.is_lost:
@@ -24,7 +24,7 @@ def lose_items(run: RunState, keys: Iterable[str]) -> None:
 
 
 def hold(run: RunState, batch: Batch, missing: Iterable[str]) -> None:
-    """Keep a batch back until what it lacks is there again."""
+    """Hold a batch back until its missing items are regenerated."""
     for item in batch.items:
         if item.key in missing and not item.is_lost:
             _lose(run, item)
@@ -33,7 +33,7 @@ def hold(run: RunState, batch: Batch, missing: Iterable[str]) -> None:
 
 
 def regain(run: RunState, item: Item, size: int, charge: Charge | None) -> None:
-    """Take in what was made again, in the place where it was missed."""
+    """Put a regenerated item back into its queue or batch."""
     item.is_lost = False
     item.size, item.charge = size, charge
     pool = run.pools[item.pool]
@@ -46,7 +46,7 @@ def regain(run: RunState, item: Item, size: int, charge: Charge | None) -> None:
 
 
 def goes_again(run: RunState, batch: Batch) -> bool:
-    """Tell whether a batch that has ended is to be run once more, for outputs that were lost meanwhile."""
+    """Tell whether a finished batch is run again, for outputs that were lost in the meantime."""
     if not batch.owed:
         return False
     refused = batch.owed & batch.asked_for
@@ -54,7 +54,7 @@ def goes_again(run: RunState, batch: Batch) -> bool:
         name = run.pools[batch.pool].spec.name
         run.fatal = run.fatal or (
             f"task {min(refused)} was lost with its machine, and pool '{name}' did not make it again from the "
-            "same input; its stages have to give the same tasks each time"
+            "same input; its stages have to return the same tasks each time"
         )
         return False
     batch.is_again = True
@@ -79,7 +79,7 @@ def _lose(run: RunState, item: Item) -> None:
     else:
         pool.waiting = [entry for entry in pool.waiting if entry[1] != item.key]
         pool.early = [entry for entry in pool.early if entry[1] != item.key]
-        if pool.ordered:  # nothing behind it may be let through before it is back
+        if pool.ordered:  # no later item may be taken before it is regenerated
             pool.early += pool.waiting
             pool.waiting = []
         heapq.heapify(pool.waiting)
@@ -88,7 +88,7 @@ def _lose(run: RunState, item: Item) -> None:
 
 
 def _ask_again(run: RunState, maker: Batch, output: str) -> None:
-    """Let the batch that made something make it again; one that still runs is asked when it has ended."""
+    """Run the batch that made an output again; if it is still running, after it has ended."""
     maker.emitted.discard(output)
     maker.owed |= {output}
     if maker.is_closed:

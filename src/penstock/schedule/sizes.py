@@ -1,4 +1,4 @@
-"""How large things are: their mean, the size that nineteen of twenty stay below, and the largest."""
+"""Estimate sizes: mean, quantiles and maximum."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from math import exp, floor, log
 
-# Sizes are counted in classes, each a twentieth larger than the one before: that is how exact a quantile is.
+# Sizes are counted in classes, each 5 % larger than the one before: this is the precision of a quantile.
 _STEP = log(1.05)
 
 
@@ -20,7 +20,7 @@ class SizeEstimate:
     _classes: Counter[int] = field(default_factory=Counter, repr=False)
 
     def observe(self, size: int) -> None:
-        """Take one in."""
+        """Add one size."""
         self.count += 1
         self.total += size
         self.largest = max(self.largest, size)
@@ -28,11 +28,11 @@ class SizeEstimate:
 
     @property
     def mean(self) -> float:
-        """The average; 0 before anything was seen."""
+        """The mean; 0 before the first size."""
         return self.total / self.count if self.count else 0.0
 
     def quantile(self, share: float) -> float:
-        """Return the size that this share of all stays below, to a twentieth; 0 before anything was seen.
+        """Return a quantile of the sizes, with 5 % precision; 0 before the first size.
 
         >>> sizes = SizeEstimate()
         >>> for size in range(1, 1001):

@@ -1,4 +1,4 @@
-"""What the scheduler knows: pools, workers, items, batches, and the run they belong to. Plain data."""
+"""The state of a run as plain data: pools, workers, items and batches. Owned by the scheduler."""
 
 from __future__ import annotations
 
@@ -21,65 +21,64 @@ if TYPE_CHECKING:
 
 Order = tuple[int, ...]
 
-# The most batches a worker is given beside the one it runs.
+# The most batches a worker holds besides the running one.
 MAX_AHEAD = 64
 
 
 @dataclass(frozen=True)
 class PoolSpec:
-    """What a pool is, as planned."""
+    """The planned properties of a pool."""
 
     name: str
     need: Resources = field(default_factory=Resources)
     batch_size: int = 1
-    # A fixed number of workers; None: as many as keep up.
+    # A fixed number of workers; None: the scheduler decides.
     workers: int | None = None
-    # Nothing starts before everything upstream has ended.
+    # It starts only after everything upstream has ended.
     barrier: bool = False
     timeout_s: float | None = None
     max_tasks_per_worker: int | None = None
     max_lifetime_s: float | None = None
     restart_interval_s: float = 0.0
     max_resident_growth: int | None = None
-    # What an earlier run has shown, if there was one: seconds for one item; how many, and how many bytes, come out for
-    # one that goes in; seconds until a worker is ready. They count as much as one task, so that a run begins balanced
-    # and believes what it sees.
+    # Measurements of an earlier run, if there was one: seconds per item; output items and bytes per input item; seconds
+    # until a worker is ready. They have the weight of one task, so that a run begins balanced and adapts quickly.
     expected_seconds: float | None = None
     expected_fan_out: float | None = None
     expected_output_bytes: float | None = None
     expected_start_up_s: float | None = None
-    # How long a worker may wait for its place; None: as the settings of the run say.
+    # How long a worker may wait for its resources; None: as in the settings of the run.
     place_timeout_s: float | None = None
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a run is to be scheduled."""
+    """The scheduling settings of a run."""
 
     memory_budget: int
     autoscale_interval_s: float = 180.0
     max_attempts: int = 3
-    # How long a message to a worker and back takes: decides how much a worker is given ahead.
+    # The round-trip time of a message to a worker; it decides how many batches a worker holds ahead.
     round_trip_s: float = 0.0005
     # Every pool waits for the one before it to end.
     batch_mode: bool = False
-    # How long a worker may wait for the resources of its place, which others may have taken; None: workers have them at
-    # once. And how long it may take after that until it is ready.
+    # How long a worker may wait for its resources, which processes outside the run may occupy; None: they are available
+    # at once. And how long it may take after that until it is ready.
     place_timeout_s: float | None = None
     start_timeout_s: float = 3600.0
-    # After that long without a word a worker is asked whether it still works; a run in which no worker works ends.
+    # A worker that has sent nothing for this long is asked whether it still runs; a run without an active worker ends.
     stall_timeout_s: float = 600.0
-    # How long an answer to that may take, and how long a worker may take to stop, or to end when it was killed.
+    # How long the answer may take, and how long a worker may take to stop, or to end after it was killed.
     answer_timeout_s: float = 60.0
     stop_timeout_s: float = 30.0
 
 
 class Status(Enum):
-    """What a worker is doing."""
+    """The status of a worker."""
 
     STARTING = "starting"
     READY = "ready"
-    # It ends after what it was given.
+    # It stops after its assigned batches.
     DRAINING = "draining"
     STOPPING = "stopping"
 
@@ -93,30 +92,30 @@ class WorkerState:
     placement: Placement
     started_at: float
     status: Status = Status.STARTING
-    # When it had the resources of its place; None: it still waits for them.
+    # When it got its resources; None: it still waits for them.
     placed_at: float | None = None
     # Whether it has ever been ready.
     is_up: bool = False
     ready_at: float = 0.0
-    # What it was given: the first runs, the others wait in front of it.
+    # Its assigned batches: the first is running, the others wait.
     batches: deque[Batch] = field(default_factory=deque)
-    # When the running batch was begun, later by as much as it has waited for credit.
+    # When the running batch began, plus the time it has waited for credit.
     running_since: float = 0.0
     worked_before_waiting: float = 0.0
     waits_for_credit: bool = False
-    # When it last said something about the running batch, and when it was asked about it after that, if it was.
+    # When it last reported on the running batch, and when it was asked after that; None: it was not asked.
     heard_at: float = 0.0
     asked_at: float | None = None
-    # Since when it is to end, and whether it was killed for that.
+    # Since when it is stopping, and whether it was killed.
     stopping_since: float = 0.0
     is_killed: bool = False
-    # Whether its place turned out to be taken by others.
+    # Whether its resources are occupied by processes outside the run.
     place_is_taken: bool = False
-    # How many batches it was seen to hold when it was put in its place among the others, if it is there.
+    # The number of batches under which it is listed in ``PoolState.by_load``; None: it is not listed.
     filed_under: int | None = None
-    # The batch it is being killed for because that took too long, and the reason; it is still at work until it is gone.
+    # The overdue batch it is being killed for, and the reason; it counts as busy until it has ended.
     overdue: tuple[int, str] | None = None
-    # The worker that goes when this one is ready.
+    # The worker that is stopped when this one is ready.
     replaces: str | None = None
     is_replaced: bool = False
     tasks_done: int = 0
@@ -125,18 +124,18 @@ class WorkerState:
 
     @property
     def is_staff(self) -> bool:
-        """Whether its pool counts on it."""
+        """Whether it counts as a worker of its pool: it is starting or ready."""
         return self.status in (Status.STARTING, Status.READY)
 
 
 def item_key(pool: int, item_id: str) -> str:
-    """Return the name of an item in the queue of a pool."""
+    """Return the key of an item in the queue of a pool."""
     return f"{pool}/{item_id}"
 
 
 @dataclass
 class Item:
-    """Something on its way: in the queue of a pool, or in a batch of it."""
+    """A task as the scheduler sees it: in the queue of a pool, or in a batch of it."""
 
     id: str
     order: Order
@@ -144,22 +143,22 @@ class Item:
     size: int = 0
     rows: int = 1
     charge: Charge | None = None
-    # The batch it came out of, None for what a run begins with; and the one it goes into, when it does.
+    # The batch that emitted it, None for initial items; and the batch that consumes it, once there is one.
     made_by: Batch | None = field(default=None, repr=False, compare=False)
     batch: Batch | None = field(default=None, repr=False, compare=False)
-    # Whether it is gone from where it was stored, and being made again.
+    # Whether its stored data was lost and is being regenerated.
     is_lost: bool = False
-    # The machine it was made on, and lies on.
+    # The node that stores it.
     node: str | None = None
 
     def __post_init__(self) -> None:
-        """Make the name a backend knows it by: a stage may keep an id, so the pool is part of it."""
+        """Set the key by which a backend identifies it: the same id may occur in several pools."""
         self.key = item_key(self.pool, self.id)
 
 
 @dataclass(eq=False)
 class Batch:
-    """Items that a worker takes together; it keeps its members through every attempt."""
+    """Items that a worker processes together; retries have the same items."""
 
     id: int
     pool: int
@@ -168,91 +167,91 @@ class Batch:
     charge: Charge | None = None
     emitted: set[str] = field(default_factory=set)
     selections: tuple[Selection, ...] = ()
-    # The search for rows that cannot be processed, while there is one, and how many there have been.
+    # The current search for rows that cannot be processed, and the number of searches that found none.
     recovery: Recovery | None = None
     fruitless_searches: int = 0
-    # How often its worker was ended by something that need not have been the batch.
+    # How often its worker was killed for a reason that need not be the batch.
     unexplained_deaths: int = 0
-    # How often its worker did not answer when it was asked about the batch.
+    # How often its worker did not answer a question about the batch.
     unanswered: int = 0
-    # How many rows it had at a step of its chain when it first failed there.
+    # The number of rows at each step of its chain where it has failed.
     rows_at: dict[int, int] = field(default_factory=dict)
-    # Whether it is done; it is opened again when something it made was lost.
+    # Whether it is done; it is reopened when one of its outputs was lost.
     is_closed: bool = False
     is_again: bool = False
-    # Items it waits for, because they were lost; outputs it has to give again, and those it was asked for.
+    # Lost items that it waits for; lost outputs that it has to emit again; and those requested of the current attempt.
     missing: frozenset[str] = frozenset()
     owed: frozenset[str] = frozenset()
     asked_for: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        """Tell the items where they are."""
+        """Set the batch of the items."""
         for item in self.items:
             item.batch = self
 
     @property
     def order(self) -> Order:
-        """Where it stands among others: its first item decides."""
+        """The position among other batches: that of its first item."""
         return self.items[0].order
 
     @property
     def rows(self) -> int:
-        """The rows of all its items."""
+        """The number of rows of all its items."""
         return sum(item.rows for item in self.items)
 
     @property
     def is_probe(self) -> bool:
-        """Whether it is run only to see which rows can be processed."""
+        """Whether it is run only to find out which rows can be processed."""
         return self.recovery is not None
 
 
 @dataclass
 class PoolState:
-    """A pool at work."""
+    """The state of a pool: its queue, workers and measurements."""
 
     index: int
     spec: PoolSpec
-    # Items that may be taken, the first in order on top.
+    # A heap of the items that may be taken, by position.
     waiting: list[tuple[Order, str]] = field(default_factory=list)
-    # Items of an ordered queue that came before something that stands in front of them: see Frontier.
+    # Items of an ordered queue that arrived before an item with an earlier position: see Frontier.
     early: list[tuple[Order, str]] = field(default_factory=list)
     ordered: bool = False
     retries: deque[Batch] = field(default_factory=deque)
     workers: dict[str, WorkerState] = field(default_factory=dict)
-    # Ready workers by how many batches they hold, in the order they came to hold so many.
+    # Ready workers by the number of batches they hold, in the order in which they reached that number.
     by_load: list[dict[str, None]] = field(default_factory=lambda: [{} for _ in range(MAX_AHEAD + 2)])
-    # Workers that have an output to store and no credit for it: which batch, and how many bytes more they need.
+    # Workers that wait for credit to store an output: the batch, and the missing bytes.
     wants: dict[str, tuple[Batch, int]] = field(default_factory=dict)
     wants_in_order: list[tuple[Order, str]] = field(default_factory=list)
     wanted: int = 0
-    # How many of them the last plan cannot do without.
+    # The number of workers in the last plan.
     needed: int = 0
-    # How many workers it has or is getting, those on their way out not counted.
+    # The number of ready and starting workers.
     staffed: int = 0
-    # How many of them are not set up yet.
+    # The number of starting workers.
     starting: int = 0
-    # It cannot have more workers than that: others could not be set up beside them.
+    # The most workers it can have, after the setup of more has failed; None: no limit.
     ceiling: int | None = None
-    # Items that are in this pool: waiting, or in a batch.
+    # The number of items in this pool: waiting, or in a batch.
     items: int = 0
     done: int = 0
     estimate: PoolEstimate = field(default_factory=PoolEstimate)
-    # Number of batches being worked on, and the sum of their beginnings: gives the age of all at once.
+    # The number of running batches, and the sum of their start times, from which the sum of their ages follows.
     running: int = 0
     running_since: float = 0.0
-    # When a worker of it last waited for room to store what it has made.
+    # When a worker of it last waited for credit.
     waited_at: float = -inf
     setup_failures: int = 0
-    # How often a worker did not get its place in time.
+    # How often a worker did not get its resources in time.
     unplaced: int = 0
-    # How often a worker came through what it was given, and how often it was ended by who knows whom.
+    # The number of finished batches, and of workers killed for an unknown reason.
     survived: int = 0
     unexplained_deaths: int = 0
     has_lost_workers: bool = False
     last_recycled: float = -inf
 
     def __post_init__(self) -> None:
-        """Take in what was known before."""
+        """Start from the measurements of an earlier run."""
         self.estimate.expect(
             self.spec.batch_size,
             self.spec.expected_seconds,
@@ -263,111 +262,112 @@ class PoolState:
 
     @property
     def idle(self) -> dict[str, None]:
-        """Ready workers that have nothing to do."""
+        """Ready workers without a batch."""
         return self.by_load[0]
 
     @property
     def queued(self) -> int:
-        """Items that nobody was given yet."""
+        """The number of items that are not in a batch yet."""
         return len(self.waiting) + len(self.early)
 
     @property
     def in_hand(self) -> int:
-        """Items that workers were given, or will be given again."""
+        """The number of items in batches, running or waiting for a retry."""
         return self.items - self.queued
 
     def push(self, item: Item) -> None:
-        """Put an item into the queue."""
+        """Add an item to the queue."""
         heapq.heappush(self.early if self.ordered else self.waiting, (item.order, item.key))
 
     def pop(self) -> str:
-        """Take the first item of the queue."""
+        """Remove and return the first item of the queue."""
         return heapq.heappop(self.waiting)[1]
 
     def least_busy(self) -> list[WorkerState]:
-        """Return the workers that may be let go, those first that would be missed least.
+        """Return the workers that may be stopped, the least busy first.
 
-        One that still starts goes last: all its start-up would be wasted.
+        Starting workers come last: their start-up time would be wasted.
         """
         staff = [worker for worker in self.workers.values() if worker.is_staff]
         return sorted(staff, key=lambda worker: (not worker.is_up, len(worker.batches), -worker.started_at, worker.id))
 
     def age_in_flight(self, now: float) -> float:
-        """Return the ages of all running batches, added up."""
+        """Return the sum of the ages of all running batches."""
         return max(0.0, self.running * now - self.running_since)
 
     def rate(self, now: float) -> float | None:
-        """Return items per second of one worker, what runs right now included; None while nobody knows."""
+        """Return the items per second of one worker, running batches included; None while unknown."""
         return self.estimate.rate.rate([self.age_in_flight(now)], self.running)
 
 
 @dataclass
 class RunState:
-    """Everything about one run; changed only by what the scheduler does in answer to events."""
+    """The whole state of one run. Only the scheduler changes it, in response to events."""
 
     settings: Settings
     pools: list[PoolState]
     nodes: Nodes
     credits: Credits
     frontiers: dict[int, Frontier]
-    # For each pool, the nearest one behind it that takes its items in order.
+    # For each pool, the nearest pool downstream that takes its items in order.
     next_ordered: list[int | None]
     now: float = 0.0
-    # When work last went on: a worker came up, an output was stored, a batch ended. And the same without the first.
+    # When the run last made progress: a worker became ready, an output was stored, a batch ended. And the same without
+    # workers becoming ready.
     moved_at: float = 0.0
     worked_at: float = 0.0
-    # Whether a worker works, is being set up for work that is there, or is torn down after work; and when one last was.
+    # Whether a worker is busy, is set up for existing work, or is torn down after work; and when one last was.
     is_active: bool = False
     active_at: float = 0.0
-    # When to look next for workers that have not answered in time.
+    # When to check next for workers that have not reported in time.
     next_check: float = inf
-    # Places that others have taken: until when they are left alone, the pool that wanted them, the place.
+    # Places occupied from outside the run: until when they are not used, the pool that wanted them, the place.
     withheld: list[tuple[float, int, Placement]] = field(default_factory=list)
     actions: list[Action] = field(default_factory=list)
     workers: dict[str, WorkerState] = field(default_factory=dict)
     items: dict[str, Item] = field(default_factory=dict)
-    # Pools before this one have nothing left, and nothing can come to them.
+    # Pools before this one have no items left, and none can arrive.
     first_open: int = 0
-    # Workers at work; workers that start or stop. When both are 0, nothing will happen by itself.
+    # The number of busy workers, and of starting or stopping ones. If both are 0, no event will come by itself.
     busy: int = 0
     in_transition: int = 0
-    # When running batches have to be done: the time, the worker, the batch.
+    # A heap of the deadlines of running batches: the time, the worker, the batch.
     deadlines: list[tuple[float, str, int]] = field(default_factory=list)
-    # Places that workers are to be started at, by node; and the nodes on which that may have become possible.
+    # Places where workers are to be started, by node; and the nodes on which resources may have become free.
     pending: dict[str, list[tuple[int, Placement]]] = field(default_factory=dict)
     freed: dict[str, None] = field(default_factory=dict)
-    # Why a plan should be made, if there is a reason.
+    # The reason to make a plan; None: there is none.
     reason_to_plan: str | None = None
     results: int = 0
     dead: int = 0
     abandoned: int = 0
     stopping: bool = False
-    # Set when the run cannot go on at all, such as a stage whose setup fails every time.
+    # The error that ends the run, such as a stage whose setup always fails.
     fatal: str | None = None
     shutting_down: bool = False
     batch_count: int = 0
     worker_count: int = 0
-    # Which pool a worker was of, also after it is gone: for what it said last.
+    # The pool of every worker, kept after the worker has ended, for its late messages.
     pool_of: dict[str, int] = field(default_factory=dict)
-    # What speaks against a machine since something was last finished there; and machines that get no more work.
+    # Failures on each node since a batch was last finished there; and the quarantined nodes.
     blamed: dict[str, set[str]] = field(default_factory=dict)
     quarantined: list[str] = field(default_factory=list)
-    # Whether the run began with one empty task that a source makes others from.
+    # Whether the run began with one empty task, from which a source makes the others.
     begins_with_root: bool = False
 
     def ask_for_plan(self, reason: str) -> None:
-        """Want a plan; the first reason given is the one recorded."""
+        """Request a plan; the first reason is the one recorded."""
         self.reason_to_plan = self.reason_to_plan or reason
 
     def want_at(self, pool: int, placement: Placement) -> None:
-        """Let a worker be started at a place as soon as that is free."""
+        """Start a worker at a place as soon as it is free."""
         self.pending.setdefault(placement.node, []).append((pool, placement))
         self.freed[placement.node] = None
 
     def waits_for_all(self, pool: PoolState) -> bool:
-        """Tell whether a pool may not begin yet because something upstream has not ended."""
+        """Tell whether a pool may not begin yet, because a pool upstream has not ended."""
         return (pool.spec.barrier or self.settings.batch_mode) and self.first_open < pool.index
 
     def is_last(self, index: int) -> bool:
-        """Tell whether what this pool gives are results."""
+        """Tell whether this is the last pool, whose outputs are the results of the run."""
         return index + 1 == len(self.pools)

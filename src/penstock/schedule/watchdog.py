@@ -1,4 +1,4 @@
-"""Why nothing moves: for each pool that has work, in words, from the state of the run alone."""
+"""Explain why a run makes no progress: for each pool with work, from the state of the run alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.schedule.state import PoolState, RunState, Status, WorkerState
 
 
 def why_nothing_moves(run: RunState) -> dict[str, str]:
-    """Return a reason for each pool that has something to do, or is about to: what it does, or what it waits for.
+    """Return for each pool with items or starting workers what it does or waits for.
 
     >>> from penstock.core.cluster import Cluster, Node
     >>> from penstock.schedule.events import Output
@@ -19,15 +19,15 @@ def why_nothing_moves(run: RunState) -> dict[str, str]:
     >>> from penstock.schedule.state import PoolSpec, Settings
     >>> scheduler = Scheduler([PoolSpec("read")], Cluster((Node("here", 2, 8),)), Settings(memory_budget=1000))
     >>> actions = scheduler.begin(0.0, [Output("0", (0,), 0)])
-    >>> scheduler.now = 40.0
-    >>> why_nothing_moves(scheduler)
+    >>> scheduler.state.now = 40.0
+    >>> why_nothing_moves(scheduler.state)
     {'read': 'a worker starting for 40 s'}
     """
     return {pool.spec.name: _why(run, pool) for pool in run.pools if pool.items or pool.starting}
 
 
 def state_of(run: RunState) -> str:
-    """Return the reasons of all pools, one line each, for an error that ends the run.
+    """Return what each pool waits for, one line each, for an error that ends the run.
 
     >>> from penstock.core.cluster import Cluster, Node
     >>> from penstock.schedule.events import Output
@@ -35,7 +35,7 @@ def state_of(run: RunState) -> str:
     >>> from penstock.schedule.state import PoolSpec, Settings
     >>> scheduler = Scheduler([PoolSpec("read")], Cluster((Node("here", 2, 8),)), Settings(memory_budget=1000))
     >>> actions = scheduler.begin(0.0, [Output("0", (0,), 0)])
-    >>> print(state_of(scheduler))
+    >>> print(state_of(scheduler.state))
       read: 1 item to do, 1 worker; a worker starting for 0 s
     """
     reasons = why_nothing_moves(run)
@@ -73,7 +73,7 @@ def _wants_credit(run: RunState, pool: PoolState) -> str:
 
 
 def _holder(run: RunState) -> str:
-    """Say who has most of the bytes in flight in front of it."""
+    """Name the pool whose input holds most of the bytes in flight."""
     held, index = max((edge.held_private + edge.held_shared, i) for i, edge in enumerate(run.credits.edges))
     return f": '{run.pools[index + 1].spec.name}' holds {human_bytes(held)}" if held else ""
 
@@ -82,12 +82,12 @@ def _starting(run: RunState, pool: PoolState) -> str:
     starting = [worker for worker in pool.workers.values() if worker.status is Status.STARTING]
     first = min(starting, key=lambda worker: worker.started_at)
     what = "starting" if first.placed_at is not None else f"waiting for a place on node '{first.placement.node}'"
-    who = "a worker" if pool.starting == 1 else f"{pool.starting} workers"
-    return f"{who} {what} for {run.now - first.started_at:.0f} s"
+    workers = "a worker" if pool.starting == 1 else f"{pool.starting} workers"
+    return f"{workers} {what} for {run.now - first.started_at:.0f} s"
 
 
 def _idle(run: RunState, pool: PoolState) -> str:
-    """Say why nobody works although there is something to do."""
+    """Return why no worker of a pool is busy although it has items."""
     if run.waits_for_all(pool):
         first = run.pools[run.first_open]
         return f"waits until '{first.spec.name}' has done its {first.items} items"
@@ -99,24 +99,23 @@ def _idle(run: RunState, pool: PoolState) -> str:
     if not is_runnable(run, pool):
         if is_sated(run, run.pools[pool.index + 1]):
             return f"'{run.pools[pool.index + 1].spec.name}' has enough in its queue"
-        return f"no room for what it would give{_holder(run)}"
-    return "about to be given work"
+        return f"no credit for its outputs{_holder(run)}"
+    return "about to start a batch"
 
 
 def _no_worker(run: RunState, pool: PoolState) -> str:
     leaving = [worker for worker in run.workers.values() if worker.status in (Status.DRAINING, Status.STOPPING)]
     need = pool.spec.need
-    rooms = [free for free in run.nodes.free().values() if free.room_for(need)]
-    if rooms:
+    if any(free.room_for(need) for free in run.nodes.free().values()):
         return "no worker yet; there is room for one"
-    waits = f"; {len(leaving)} on their way out" if leaving else ""
+    waits = f"; {_count(len(leaving), 'worker')} stopping" if leaving else ""
     if taken := sorted({placement.node for _, _, placement in run.withheld}):
         waits += f"; others have taken its place on {', '.join(taken)}, seen {_count(pool.unplaced, 'time')}"
     return f"no worker fits: needs {need}, {_nearest(run, need)}{waits}"
 
 
 def _nearest(run: RunState, need: Resources) -> str:
-    """Say how much of what is missing the best node has."""
+    """Return how much of the missing resource the best node has free."""
     free = list(run.nodes.free().values())
     if need.requires_gpu and not any(gpu_room(node.gpus, need) for node in free):
         best = max((sum(gpu.share for gpu in node.gpus) for node in free), default=0.0)

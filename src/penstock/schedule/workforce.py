@@ -1,4 +1,4 @@
-"""Workers come and go: started where there is room, stopped when they have nothing left to do, replaced in time."""
+"""Start, stop and replace workers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.schedule.state import Batch, PoolState, RunState, Status, WorkerSt
 
 
 def start_missing(run: RunState) -> None:
-    """Start the workers that pools want and do not have, each at its place, as soon as that is free."""
+    """Start the missing workers of the plan, each at its place as soon as that is free."""
     freed, run.freed = run.freed, {}
     for node in freed:
         waiting = []
@@ -43,13 +43,13 @@ def _start(run: RunState, pool: PoolState, placement: Placement) -> WorkerState:
 
 
 def place_timeout(run: RunState, pool: PoolState) -> float | None:
-    """Return how long a worker of a pool may wait for its place; None: it has it at once."""
+    """Return how long a worker of a pool may wait for its resources; None: they are available at once."""
     settings = run.settings
     return settings.place_timeout_s if pool.spec.place_timeout_s is None else pool.spec.place_timeout_s
 
 
 def note_placed(run: RunState, worker_id: str) -> None:
-    """Note that a worker has its place, and is being set up."""
+    """Record that a worker has its resources and is being set up."""
     worker = run.workers.get(worker_id)
     if worker is not None and worker.placed_at is None:
         worker.placed_at = run.now
@@ -57,7 +57,7 @@ def note_placed(run: RunState, worker_id: str) -> None:
 
 
 def note_ready(run: RunState, worker_id: str) -> None:
-    """Take a worker in that has been set up; one that is to end by now is not taken in."""
+    """Record that a worker is ready; ignored if it is already stopping."""
     worker = run.workers.get(worker_id)
     if worker is None or worker.status is not Status.STARTING:
         return
@@ -76,7 +76,7 @@ def note_ready(run: RunState, worker_id: str) -> None:
 
 
 def remove(run: RunState, worker_id: str) -> WorkerState | None:
-    """Forget a worker that is gone; what it was given is still on it, for the caller to pass on."""
+    """Remove a worker that has ended, and return it with its batches, which the caller has to requeue."""
     worker = run.workers.pop(worker_id, None)
     if worker is None:
         return None
@@ -87,7 +87,7 @@ def remove(run: RunState, worker_id: str) -> WorkerState | None:
     run.in_transition -= worker.status in (Status.STARTING, Status.STOPPING)
     if worker.batches:
         clock_out(run, worker)
-    _take_off_file(pool, worker)
+    _unlist(pool, worker)
     if worker.place_is_taken:
         withhold(run, worker)
     else:
@@ -99,7 +99,7 @@ def remove(run: RunState, worker_id: str) -> WorkerState | None:
 
 
 def drain(run: RunState, worker: WorkerState) -> None:
-    """Let a worker end when it has done what it was given; one that is not ready yet is not waited for."""
+    """Stop a worker after its assigned batches; one without batches is stopped at once."""
     if worker.is_staff and not worker.batches:
         stop(run, worker)
     elif worker.is_staff:
@@ -107,13 +107,13 @@ def drain(run: RunState, worker: WorkerState) -> None:
 
 
 def stop(run: RunState, worker: WorkerState) -> None:
-    """Stop a worker that has nothing to do, or cancel its start."""
+    """Stop a worker without batches, or cancel its start."""
     _begin_to_stop(run, worker)
     run.actions.append(StopWorker(worker.id))
 
 
 def kill(run: RunState, worker: WorkerState, reason: str) -> deque[Batch]:
-    """End a worker in the middle of what it does, and return what it was given."""
+    """Kill a worker, and return its batches."""
     if worker.batches:
         clock_out(run, worker)
     batches, worker.batches = worker.batches, deque()
@@ -124,14 +124,14 @@ def kill(run: RunState, worker: WorkerState, reason: str) -> deque[Batch]:
 
 
 def withhold(run: RunState, worker: WorkerState) -> None:
-    """Leave a place alone for a while that others have taken; nothing tells when they leave it."""
+    """Do not use a place for a while that is occupied from outside the run; its release is not reported."""
     until = run.now + (place_timeout(run, run.pools[worker.pool]) or 0.0)
     run.withheld.append((until, worker.pool, worker.placement))
     expect_by(run, until)
 
 
 def return_withheld(run: RunState) -> None:
-    """Try places again that were left alone long enough."""
+    """Use withheld places again whose time has passed."""
     due = [entry for entry in run.withheld if entry[0] <= run.now]
     if not due:
         return
@@ -143,7 +143,7 @@ def return_withheld(run: RunState) -> None:
 
 
 def kill_overdue_worker(run: RunState, worker: WorkerState, reason: str) -> None:
-    """End a worker whose batch takes too long. It keeps the batch until it is gone and its position is known."""
+    """Kill a worker whose batch is overdue. It keeps the batch until it has ended and its position is known."""
     worker.overdue = (worker.batches[0].id, reason)
     worker.stopping_since = run.now
     _leave_staff(run, worker, Status.DRAINING)
@@ -152,7 +152,7 @@ def kill_overdue_worker(run: RunState, worker: WorkerState, reason: str) -> None
 
 
 def end_batch(run: RunState, worker: WorkerState) -> None:
-    """Take the batch a worker has ended off its list, and see what it does now."""
+    """Remove the finished batch of a worker, and begin its next one or stop it."""
     pool = run.pools[worker.pool]
     clock_out(run, worker)
     worker.batches.popleft()
@@ -164,27 +164,27 @@ def end_batch(run: RunState, worker: WorkerState) -> None:
 
 
 def file_by_load(pool: PoolState, worker: WorkerState) -> None:
-    """Keep the workers sorted by how much they hold; who waits, or is to go, is given nothing more."""
-    _take_off_file(pool, worker)
+    """List a worker under its number of batches; workers that wait for credit or stop are not listed."""
+    _unlist(pool, worker)
     if worker.status is Status.READY and not worker.waits_for_credit:
         worker.filed_under = len(worker.batches)
         pool.by_load[worker.filed_under][worker.id] = None
 
 
 def recycle_if_due(run: RunState, worker: WorkerState) -> None:
-    """Replace a worker that has lived, worked or grown too much: the new one first, if there is room for both."""
+    """Replace a worker that exceeds a limit of age, tasks or memory; start the new one first if both fit."""
     pool = run.pools[worker.pool]
-    if worker.status is not Status.READY or worker.is_replaced or not _has_served(run, worker):
+    if worker.status is not Status.READY or worker.is_replaced or not _exceeds_limit(run, worker):
         return
-    coming_and_going = pool.starting + len(pool.workers) - pool.staffed
-    if coming_and_going >= max(1, pool.staffed - pool.needed):
-        return  # one after the other, so that there is no dip
+    in_transition = pool.starting + len(pool.workers) - pool.staffed
+    if in_transition >= max(1, pool.staffed - pool.needed):
+        return  # one after the other, so that throughput does not drop
     if run.now - pool.last_recycled < pool.spec.restart_interval_s:
         return
     pool.last_recycled = run.now
     placement = None if run.pending else run.nodes.place(pool.spec.need)
     if placement is None:
-        run.want_at(pool.index, worker.placement)  # its successor comes as soon as it has left
+        run.want_at(pool.index, worker.placement)  # its successor starts as soon as it has ended
         drain(run, worker)
     else:
         worker.is_replaced = True
@@ -192,9 +192,9 @@ def recycle_if_due(run: RunState, worker: WorkerState) -> None:
 
 
 def shut_down(run: RunState) -> None:
-    """Let every worker go: there is nothing left to do, or no way to do it."""
+    """Stop all workers: no work is left, or the run has failed."""
     for pool in run.pools:
-        for worker_id in list(pool.wants):  # nobody would ever give it credit
+        for worker_id in list(pool.wants):  # it would never get credit
             kill(run, run.workers[worker_id], run.fatal or "the run ends")
     if not run.shutting_down:
         run.shutting_down = True
@@ -202,7 +202,7 @@ def shut_down(run: RunState) -> None:
             drain(run, worker)
 
 
-def _has_served(run: RunState, worker: WorkerState) -> bool:
+def _exceeds_limit(run: RunState, worker: WorkerState) -> bool:
     spec = run.pools[worker.pool].spec
     too_old = spec.max_lifetime_s is not None and run.now - worker.ready_at >= spec.max_lifetime_s
     too_used = spec.max_tasks_per_worker is not None and worker.tasks_done >= spec.max_tasks_per_worker
@@ -222,10 +222,10 @@ def _leave_staff(run: RunState, worker: WorkerState, status: Status) -> None:
     pool = run.pools[worker.pool]
     pool.staffed -= worker.is_staff
     worker.status = status
-    _take_off_file(pool, worker)
+    _unlist(pool, worker)
 
 
-def _take_off_file(pool: PoolState, worker: WorkerState) -> None:
+def _unlist(pool: PoolState, worker: WorkerState) -> None:
     if worker.filed_under is not None:
         pool.by_load[worker.filed_under].pop(worker.id, None)
         worker.filed_under = None
