@@ -88,7 +88,7 @@ def test_a_document_has_the_same_id_whatever_it_is_read_with() -> None:
 
 
 def test_a_batch_that_nobody_can_place_is_refused() -> None:
-    with pytest.raises(StageError, match="a stage in front of this one has made new documents"):
+    with pytest.raises(StageError, match="an upstream stage has created new documents"):
         FileTable((), ()).ids(DocumentBatch("d", pa.table({"text": ["x"]})))
 
 
@@ -116,7 +116,7 @@ def test_a_part_of_the_files_is_enough_but_a_strange_one_is_refused(tmp_path: Pa
 def test_moved_files_of_one_name_are_not_mistaken_for_each_other(tmp_path: Path) -> None:
     path = str(tmp_path / "ids.json")
     FileTable.of([SizedFile("/a/x.jsonl", 1, "x.jsonl"), SizedFile("/b/x.jsonl", 1, "x.jsonl")]).save(path)
-    with pytest.raises(InputError, match="nobody can tell which is which"):
+    with pytest.raises(InputError, match="they cannot be told apart"):
         FileTable.load(path, [SizedFile("/c/x.jsonl", 1, "x.jsonl")])
     with pytest.raises(InputError, match="not among"):
         FileTable.load(path, [SizedFile("/c/x.jsonl", 1, "x.jsonl"), SizedFile("/d/x.jsonl", 1, "x.jsonl")])
@@ -360,7 +360,7 @@ def test_a_workplace_goes_on_with_the_plan_it_was_begun_with(tmp_path: Path) -> 
 
 
 def test_what_is_remembered_of_texts_is_bounded_by_bytes() -> None:
-    seen = SeenTexts(bands=2, most_bytes=1000)
+    seen = SeenTexts(bands=2, max_bytes=1000)
     for number in range(40):
         key = (number, 0)
         assert list(seen.new_among([key])) == [key]
@@ -371,7 +371,7 @@ def test_what_is_remembered_of_texts_is_bounded_by_bytes() -> None:
 
 def test_texts_taken_apart_are_held_within_so_many_bytes() -> None:
     column = pa.chunked_array([[f"{number} " + "some words and more " * 50 for number in range(8)]], pa.large_string())
-    plenty, little = Texts(column, Shingling()), Texts(column, Shingling(), most_bytes=1)
+    plenty, little = Texts(column, Shingling()), Texts(column, Shingling(), max_bytes=1)
     pairs = [(first, second) for first in range(8) for second in range(8)]
     assert [little.similarity(*pair) for pair in pairs] == [plenty.similarity(*pair) for pair in pairs]
     assert (len(plenty._held), len(little._held)) == (8, 1)

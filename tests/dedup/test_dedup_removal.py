@@ -51,7 +51,7 @@ def test_removal_from_other_data_is_refused(tmp_path: Path) -> None:
     write_corpus(tmp_path)
     exact(tmp_path, perform_removal=False).run(quiet())
     write_jsonl(tmp_path / "in/c.jsonl", [{"id": "new", "text": "new"}])
-    with pytest.raises(InputError, match=r"c\.jsonl: not among the 3 files that duplicates were looked for in"):
+    with pytest.raises(InputError, match=r"c\.jsonl: not among the 3 files that were searched for duplicates"):
         removal(tmp_path, "ExactDuplicateIds", id_generator_path=str(tmp_path / "out/exact_id_generator.json")).run(
             quiet()
         )

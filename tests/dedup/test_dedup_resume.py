@@ -385,5 +385,5 @@ def test_documents_are_not_removed_from_a_file_that_changed_since_they_were_foun
     removal("touched").run(quiet())
     assert contents(tmp_path / "touched", ["*.jsonl"]) == contents(tmp_path / "before", ["*.jsonl"]) != {}
     replace_in_place(tmp_path / "in/0.jsonl")
-    with pytest.raises(InputError, match=r"0\.jsonl: has changed since duplicates were looked for in it"):
+    with pytest.raises(InputError, match=r"0\.jsonl: has changed since it was searched for duplicates"):
         removal("after").run(quiet())

@@ -140,8 +140,8 @@ def test_a_planted_pickle_is_refused_and_does_not_run(tmp_path: Path) -> None:
     path = tmp_path / "state" / FILE_NAME
     path.parent.mkdir()
     for content, message in [
-        (planted, r"not a journal of this version.*delete .*state to begin anew"),
-        (MAGIC + planted, r"record 1 is whole, but not one that Penstock writes"),
+        (planted, r"not a journal of this version.*delete .*state to start over"),
+        (MAGIC + planted, r"record 1 is complete, but Penstock did not write it"),
     ]:
         path.write_bytes(content)
         with pytest.raises(CheckpointError, match=message):
@@ -155,5 +155,5 @@ def test_records_of_another_shape_are_refused(tmp_path: Path, body: bytes) -> No
     write(tmp_path, [one("a", b"1")])
     with (tmp_path / FILE_NAME).open("ab") as stream:
         stream.write(framed(body))
-    with pytest.raises(CheckpointError, match=r"record 3 is whole, but not one that Penstock writes"):
+    with pytest.raises(CheckpointError, match=r"record 3 is complete, but Penstock did not write it"):
         Journal(tmp_path, FINGERPRINT)

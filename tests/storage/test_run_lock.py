@@ -132,7 +132,7 @@ def test_in_a_store_a_lock_counts_while_its_holder_says_that_it_lives(store: fss
 def test_in_a_store_a_holder_says_again_and_again_that_it_lives(
     store: fsspec.AbstractFileSystem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_lock, "_BEAT_EVERY_S", 0.01)
+    monkeypatch.setattr(run_lock, "_HEARTBEAT_INTERVAL_S", 0.01)
     lock = RunLock("memory://bucket/lock")
     lock.take()
     first = json.loads(store.cat_file("/bucket/lock"))["beat"]

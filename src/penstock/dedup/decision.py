@@ -1,8 +1,9 @@
-"""Which candidates go: a document goes only if it is similar enough to one that stays.
+"""Decide which candidates are removed: a document is removed only if it is similar enough to a kept document.
 
-Documents are taken in the order in which they would stay. Each is compared with the candidates in front of it that
-stay, and with those because of which its candidates go; the first that is similar enough is its twin. So no chain of
-small steps ends far from where it began: what goes was measured against the very document that is kept for it.
+Documents are taken in order of preference, the most preferred first. Each is compared with its preceding candidates
+that are kept, and with the documents kept in place of its removed candidates. The first that is similar enough is the
+document kept for it. So a chain of small differences cannot remove a document that differs from the kept one: every
+removed document was compared directly with the document that is kept for it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from penstock.dedup.removed import Removed, nothing_removed
 
 @dataclass(frozen=True)
 class Candidates:
-    """Documents that have to be compared; documents known from an index have ids below zero, and stay."""
+    """Documents to compare. Documents from an index have negative ids and are always kept."""
 
     components: Ids
     ranks: npt.NDArray[np.float64]
@@ -28,7 +29,7 @@ class Candidates:
 
 
 def decide(found: npt.NDArray[np.void], candidates: Candidates, evidence: Evidence, threshold: float) -> Removed:
-    """Return the documents that go, given records of pairs and what is known of the documents."""
+    """Return the documents to remove, from the records of candidate pairs and the evidence about the documents."""
     if not len(found):
         return nothing_removed()
     documents = candidates.documents
@@ -38,32 +39,39 @@ def decide(found: npt.NDArray[np.void], candidates: Candidates, evidence: Eviden
     by_id = np.argsort(documents)
     pairs = unique_pairs(np.stack([found["worse"], found["better"]], axis=1))
     places = place_of[by_id[np.searchsorted(documents[by_id], pairs)]]
-    # Whoever stands in front stays rather than whoever stands behind.
+    # In each pair, the document with the higher position is the one that may be removed.
     pairs = unique_pairs(np.sort(places, axis=1)[:, ::-1])
-    gone, twins, similarities = _twins(pairs, order, evidence, threshold)
-    estimated = [evidence.is_estimated(stays, row) for stays, row in zip(twins.tolist(), gone.tolist(), strict=True)]
-    return Removed(documents[gone], documents[twins], similarities, np.array(estimated, dtype=np.bool_))
+    removed, kept, similarities = _match_with_kept(pairs, order, evidence, threshold)
+    estimated = [
+        evidence.is_estimated(kept_row, row) for kept_row, row in zip(kept.tolist(), removed.tolist(), strict=True)
+    ]
+    return Removed(documents[removed], documents[kept], similarities, np.array(estimated, dtype=np.bool_))
 
 
-def _twins(pairs: Pairs, order: Ids, evidence: Evidence, threshold: float) -> tuple[Ids, Ids, npt.NDArray[np.float64]]:
-    """Return the rows of documents that go and of those they go for; pairs are of places, in the order of the first."""
+def _match_with_kept(
+    pairs: Pairs, order: Ids, evidence: Evidence, threshold: float
+) -> tuple[Ids, Ids, npt.NDArray[np.float64]]:
+    """Return the rows of removed documents, the rows of the documents kept for them, and their similarities.
+
+    Pairs hold positions in the order of preference, and are sorted by the first.
+    """
     rows = order.tolist()
-    twin_of: dict[int, int] = {}
+    kept_for: dict[int, int] = {}
     similarities: list[float] = []
     starts = np.flatnonzero(np.diff(pairs[:, 0], prepend=-1))
     for start, stop in zip(starts.tolist(), [*starts[1:].tolist(), len(pairs)], strict=True):
         document = int(pairs[start, 0])
         tried: set[int] = set()
         for candidate in pairs[start:stop, 1].tolist():
-            stays = twin_of.get(candidate, candidate)
-            if stays in tried:
+            kept = kept_for.get(candidate, candidate)
+            if kept in tried:
                 continue
-            tried.add(stays)
-            similarity = evidence.similarity(rows[stays], rows[document])
+            tried.add(kept)
+            similarity = evidence.similarity(rows[kept], rows[document])
             if similarity >= threshold:
-                twin_of[document] = stays
+                kept_for[document] = kept
                 similarities.append(similarity)
                 break
-    gone = np.fromiter(twin_of, dtype=np.int64, count=len(twin_of))
-    twins = np.fromiter(twin_of.values(), dtype=np.int64, count=len(twin_of))
-    return order[gone], order[twins], np.array(similarities)
+    removed = np.fromiter(kept_for, dtype=np.int64, count=len(kept_for))
+    kept_rows = np.fromiter(kept_for.values(), dtype=np.int64, count=len(kept_for))
+    return order[removed], order[kept_rows], np.array(similarities)

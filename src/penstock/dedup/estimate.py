@@ -1,4 +1,4 @@
-"""Candidates compared by their signatures: faster than by their texts, and possible without them."""
+"""Compare candidates by their MinHash signatures: faster than by full text, and possible without the texts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.dedup.signing import Banding, signature_record
 
 
 class GatherSignatures(ProcessingStage[FileGroupTask, FileGroupTask]):
-    """Writes the signatures of candidates down where those they are to be compared with are."""
+    """Write the signatures of candidates, partitioned so that documents to compare are in the same partition."""
 
     name = "gather_signatures"
 
@@ -30,7 +30,7 @@ class GatherSignatures(ProcessingStage[FileGroupTask, FileGroupTask]):
         self.banding = banding
 
     def process(self, task: FileGroupTask) -> FileGroupTask:
-        """Pick the candidates of one file of signatures."""
+        """Write the signatures of the candidates in one file."""
         [source] = task.data
         path = f"{self.folder}/{file_name(task)}.run"
         if not exists(path):
@@ -49,7 +49,7 @@ class GatherSignatures(ProcessingStage[FileGroupTask, FileGroupTask]):
 
 
 class CompareSignatures(ProcessingStage[FileGroupTask, FileGroupTask]):
-    """Estimates how similar the candidates of one partition are, and decides which of them go."""
+    """Estimate the similarity of the candidates of one partition, and decide which are removed."""
 
     name = "compare_signatures"
 
@@ -60,7 +60,7 @@ class CompareSignatures(ProcessingStage[FileGroupTask, FileGroupTask]):
         self.similarity_threshold = similarity_threshold
 
     def process(self, task: FileGroupTask) -> FileGroupTask:
-        """Compare."""
+        """Compare the candidates of one partition by signature."""
         files, partition = files_of(task)
         path = f"{self.folder}/part.{partition}.npy"
         if not exists(path):
@@ -73,5 +73,5 @@ class CompareSignatures(ProcessingStage[FileGroupTask, FileGroupTask]):
 
 
 def gathered_record(banding: Banding) -> np.dtype[np.void]:
-    """Return the form of a signature that is with its like."""
+    """Return the dtype of a signature record with its component."""
     return np.dtype([("component", np.int64), *signature_record(banding).descr])

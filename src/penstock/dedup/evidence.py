@@ -1,4 +1,4 @@
-"""How similar two candidates are: counted from their texts, or estimated from their signatures."""
+"""Compute the similarity of two candidates: exactly from their texts, or estimated from their signatures."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ from penstock.kernels.minhash import Words
 from penstock.kernels.shingles import Shingling
 from penstock.kernels.text_buffer import text_buffer
 
-# How much a worker holds of documents that others are being compared with.
+# Memory per worker for the shingle sets of kept documents that others are compared with.
 HELD_BYTES = 128 << 20
 
 
 class Evidence(Protocol):
-    """What is known about some documents, by their rows."""
+    """A measure of similarity between documents, which are numbered by row."""
 
     def similarity(self, stays: int, document: int) -> float:
-        """Return how similar a document is to one that stays."""
+        """Return the similarity of a document to a kept document."""
 
     def is_estimated(self, stays: int, document: int) -> bool:
-        """Tell whether that is only an estimate."""
+        """Tell whether this similarity is an estimate."""
 
 
 class Texts:
-    """Texts, whose shingles are counted; those compared with most recently are held taken apart."""
+    """Similarity from the shingles of the texts; the most recently used shingle sets are cached."""
 
-    def __init__(self, column: pa.ChunkedArray, shingling: Shingling, most_bytes: int = HELD_BYTES) -> None:
+    def __init__(self, column: pa.ChunkedArray, shingling: Shingling, max_bytes: int = HELD_BYTES) -> None:
         self._data, self._offsets = text_buffer(column)
         self._comparing = Comparing(shingling)
         self._held: OrderedDict[int, ShingleSet] = OrderedDict()
         self._held_bytes = 0
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
 
     def similarity(self, stays: int, document: int) -> float:
-        """Return the shingles in both over the shingles in either."""
+        """Return the Jaccard similarity: shingles in both texts divided by shingles in either."""
         return self._comparing.similarity(self._shingles(stays), self._text(document))
 
     def is_estimated(self, stays: int, document: int) -> bool:
-        """Say yes where a text is so large that its shingles are sampled."""
+        """Return True if the kept text is so large that its shingles are sampled."""
         return is_sampled(self._text(stays))
 
     def _text(self, row: int) -> npt.NDArray[np.uint8]:
@@ -55,29 +55,32 @@ class Texts:
             return self._held[row]
         made = self._held[row] = self._comparing.shingles(self._text(row))
         self._held_bytes += made.num_bytes
-        while self._held_bytes > self._most_bytes and len(self._held) > 1:
+        while self._held_bytes > self._max_bytes and len(self._held) > 1:
             _, oldest = self._held.popitem(last=False)
             self._held_bytes -= oldest.num_bytes
         return made
 
 
 class Signatures:
-    """Signatures: the share of numbers that two have in common is about the similarity of the texts."""
+    """Similarity from MinHash signatures: the share of equal values estimates the Jaccard similarity."""
 
     def __init__(self, signatures: Words) -> None:
         self._signatures = signatures
 
     def similarity(self, stays: int, document: int) -> float:
-        """Return the share of equal numbers."""
+        """Return the share of equal values in the two signatures."""
         return float((self._signatures[stays] == self._signatures[document]).mean())
 
     def is_estimated(self, stays: int, document: int) -> bool:
-        """Say yes."""
+        """Return True: signatures only estimate."""
         return True
 
 
-class TextsWhereThereAre:
-    """Texts of documents that are being read, and signatures of those known from an index, which come after them."""
+class TextsOrSignatures:
+    """Similarity from texts for documents of the input, from signatures for those of an index.
+
+    Rows of the input come first; row ``count`` is the first of the index.
+    """
 
     def __init__(self, texts: Evidence, count: int, signatures: Signatures) -> None:
         self._texts = texts
@@ -85,11 +88,11 @@ class TextsWhereThereAre:
         self._signatures = signatures
 
     def similarity(self, stays: int, document: int) -> float:
-        """Return the best there is."""
+        """Return the similarity from the texts if both are available, otherwise from the signatures."""
         return self._for(stays).similarity(stays, document)
 
     def is_estimated(self, stays: int, document: int) -> bool:
-        """Say yes of what is known from an index."""
+        """Return True if the kept document is in the index, or if its text is sampled."""
         return self._for(stays).is_estimated(stays, document)
 
     def _for(self, stays: int) -> Evidence:

@@ -1,4 +1,4 @@
-"""Exact duplicates: documents whose texts have the same hash, found partition by partition; the first one stays."""
+"""Find exact duplicates: documents whose texts have the same hash, partition by partition."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EXACT_RECORD = np.dtype([("low", np.uint64), ("high", np.uint64), ("rank", np.fl
 
 
 class HashTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
-    """Writes the hash of every text down, with the document it belongs to."""
+    """Write the hash of every text with the id of its document."""
 
     name = "hash_texts"
 
@@ -45,7 +45,7 @@ class HashTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
         self.partitions = partitions
         self.text_field = text_field
         self.normalize_text = normalize_text
-        # Whether the texts are addresses; documents without one are all different.
+        # Whether the texts are URLs. Documents without a URL are never duplicates.
         self.urls = urls
         self.keep = keep or KeepPolicy()
 
@@ -73,7 +73,7 @@ class HashTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
 
 
 class FindExactDuplicates(ProcessingStage[FileGroupTask, FileGroupTask]):
-    """Finds the documents of one partition that are there more than once."""
+    """Find the exact duplicates of one partition."""
 
     name = "find_exact_duplicates"
 
@@ -81,11 +81,11 @@ class FindExactDuplicates(ProcessingStage[FileGroupTask, FileGroupTask]):
         self.folder = folder
         self.hashed = hashed
         self.partitions = partitions
-        # Files of an index: what is in them stays, and what is the same goes.
+        # Files of an index. Their documents are kept; documents of the input with the same hash are removed.
         self.known = list(known)
 
     def process(self, task: FileGroupTask) -> FileGroupTask:
-        """Compare hashes."""
+        """Find documents with equal hashes."""
         names, partition = files_of(task)
         files = [f"{self.hashed}/{name}" for name in names]
         path = f"{self.folder}/part.{partition}.npy"
@@ -100,14 +100,14 @@ class FindExactDuplicates(ProcessingStage[FileGroupTask, FileGroupTask]):
 def exact_records(
     hashes: npt.NDArray[np.uint64], ranks: npt.NDArray[np.float64], documents: npt.NDArray[np.int64]
 ) -> Records:
-    """Put what has to be known of every document into one array."""
+    """Return hashes, ranks and document ids as one record array."""
     records = np.empty(len(hashes), dtype=EXACT_RECORD)
     records["low"], records["high"], records["rank"], records["document"] = hashes[:, 1], hashes[:, 0], ranks, documents
     return records
 
 
 def exact_duplicates(records: Records) -> Removed:
-    """Return, of every text that is there more than once, all documents but the one that stays."""
+    """Return the documents to remove: for every duplicated text, all documents except the preferred one."""
     order = np.lexsort((records["document"], records["rank"], records["low"], records["high"]))
     records = records[order]
     is_first = np.ones(len(records), dtype=np.bool_)
@@ -119,5 +119,5 @@ def exact_duplicates(records: Records) -> Removed:
 
 
 def partition_of(hashes: npt.NDArray[np.uint64], partitions: int) -> npt.NDArray[np.int64]:
-    """Return the partition of each hash: its upper bits, spread evenly over any number of partitions."""
+    """Return the partition of each hash, from its upper bits; any number of partitions is filled evenly."""
     return ((hashes >> np.uint64(32)) * np.uint64(partitions) >> np.uint64(32)).astype(np.int64)

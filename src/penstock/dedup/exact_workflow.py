@@ -1,4 +1,4 @@
-"""Exact deduplication as a workflow: documents with the same text, of which one stays."""
+"""Workflow for exact deduplication: of documents with the same text, one is kept."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.core.sizes import human_bytes
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.core.workflow import WorkflowBase, WorkflowRunResult
-from penstock.dedup.ending import run_to_end, write_what_stays
+from penstock.dedup.ending import run_to_end, write_kept_documents
 from penstock.dedup.exact import EXACT_RECORD, FindExactDuplicates, HashTexts
 from penstock.dedup.index import EXACT, INDEXED_FILES, AddToIndex, Index
 from penstock.dedup.input_survey import InputSurvey
@@ -29,19 +29,20 @@ from penstock.errors import InputError
 from penstock.kernels.text_hash import TEXT_HASH
 from penstock.storage.reach import Reach
 
-# Measured: a record is held about so many times while a partition is sorted.
-_TIMES_RECORD = 5
-_FEWEST_PARTITIONS = 2
+# Measured: number of copies of a record in memory while its partition is sorted.
+_COPIES_OF_RECORD = 5
+_MIN_PARTITIONS = 2
 
 
 class ExactDeduplicationWorkflow(WorkflowBase):
-    """Finds documents with the same text, and removes all of them but one if asked to.
+    """Find documents with the same text; with ``perform_removal``, keep one of each and remove the others.
 
-    Texts are compared by a 128-bit hash; with ``normalize_text`` after Unicode composition, lower case and single
-    spaces. ``keep`` is as for the fuzzy workflow, "first" by default. Written: ``<output_path>/ExactDuplicateIds`` (id,
-    kept id, similarity 1), ``exact_id_generator.json`` (which id is which document), with ``perform_removal`` also
-    ``deduplicated/``. With ``index_path`` documents that earlier runs with the same index kept count as well, and those
-    that stay are added to it.
+    Texts are compared by a 128-bit hash; with ``normalize_text`` after Unicode composition, lower-casing and collapsing
+    white space. ``keep`` is as for the fuzzy workflow, "first" by default. With ``index_path`` documents are also
+    compared with those kept by earlier runs with the same index, and the kept documents are added to it.
+
+    Writes ``<output_path>/ExactDuplicateIds`` (id, kept id, similarity 1) and ``exact_id_generator.json`` (the files
+    that ids refer to); with ``perform_removal`` also ``deduplicated/``.
     """
 
     kind: ClassVar[str] = "exact"
@@ -96,8 +97,8 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         self.output_filetype = output_filetype or input_filetype
         self.show_progress = show_progress
         self.overwrite = overwrite
-        # Accepted so that scripts need no change: documents are known by their place, whatever ids they bring, and
-        # there is no memory of a GPU nor a cluster to be set up.
+        # Accepted for compatibility and not used: documents are identified by file and position, not by an id column,
+        # and there is no GPU memory or cluster to configure.
         self.ignored = (
             identification_batchsize,
             assign_id,
@@ -111,7 +112,7 @@ class ExactDeduplicationWorkflow(WorkflowBase):
     def run(
         self, executor: Executor | None = None, initial_tasks: Sequence[Task[Any]] | None = None
     ) -> WorkflowRunResult:
-        """Find the duplicates, and remove them if asked to; ``initial_tasks`` name files in place of ``input_path``."""
+        """Find the duplicates, and remove them if requested. ``initial_tasks`` replace ``input_path``."""
         started = time.monotonic()
         folders = [self.output_path, self.cache_path, *([self.index_path] if self.index_path else [])]
         reach = Reach(folders, self.write_kwargs.get("storage_options"))
@@ -159,7 +160,7 @@ class ExactDeduplicationWorkflow(WorkflowBase):
                 ]
             if self.perform_removal:
                 decide = RemoveDocuments(removed, table, duplicates)
-                stages += write_what_stays(
+                stages += write_kept_documents(
                     "removal", source, decide, self.output_filetype, self.output_path, self.write_kwargs
                 )
             return run_to_end(
@@ -173,20 +174,23 @@ class ExactDeduplicationWorkflow(WorkflowBase):
             )
 
     def _index(self, extent: InputSurvey) -> tuple[Index | None, str]:
-        """Return what is known from earlier runs, without this one, and the name of what this one adds."""
+        """Return the index as it was before this run, and the name of the generation that this run adds."""
         settings = {"kind": self.kind, "text_hash": TEXT_HASH, "normalize_text": self.normalize_text}
         return Index.for_run(self.index_path, settings, extent)
 
     def _partitions(self, extent: InputSurvey, place: WorkFolder) -> int:
-        """Return into how many partitions hashes are cut: what the user chose if it fits, or what fits; and say so."""
+        """Return the number of partitions for hashes: the user's choice, or what fits into memory; and print it.
+
+        Raise ``InputError`` if the user's choice does not fit.
+        """
         budget, workers = memory_and_workers(self.memory_budget)
         records, per_worker = extent.documents * EXACT_RECORD.itemsize, max(1, budget // (2 * workers))
-        needed = max(_FEWEST_PARTITIONS, workers, ceil(records * _TIMES_RECORD / per_worker))
+        needed = max(_MIN_PARTITIONS, workers, ceil(records * _COPIES_OF_RECORD / per_worker))
         parts = place.plan({"partitions": self.total_nparts or needed})["partitions"]
-        held = records * _TIMES_RECORD // parts
+        held = records * _COPIES_OF_RECORD // parts
         words = (
             f"{extent.documents:,} documents x {EXACT_RECORD.itemsize} bytes = {human_bytes(records)} of hashes on "
-            f"disk in {parts} partitions, {human_bytes(held)} held by a worker (sorting: x {_TIMES_RECORD}); "
+            f"disk in {parts} partitions, {human_bytes(held)} held by a worker (sorting: x {_COPIES_OF_RECORD}); "
             f"memory_budget {human_bytes(budget)} for {workers} workers"
         )
         if held > per_worker:

@@ -1,4 +1,4 @@
-"""Fuzzy deduplication as a workflow: documents that are nearly the same, found by MinHash and verified one by one."""
+"""Workflow for fuzzy deduplication: find near-duplicates by MinHash, and verify every pair."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.core.workflow import WorkflowBase, WorkflowRunResult
 from penstock.dedup.arithmetic import Arithmetic
 from penstock.dedup.candidates import FindCandidates
 from penstock.dedup.components import ConnectCandidates
-from penstock.dedup.ending import run_to_end, write_what_stays
+from penstock.dedup.ending import run_to_end, write_kept_documents
 from penstock.dedup.estimate import CompareSignatures, GatherSignatures
 from penstock.dedup.evidence import HELD_BYTES
 from penstock.dedup.exact import FindExactDuplicates
@@ -42,21 +42,21 @@ _VERIFY = ("shingles", "signature")
 
 
 class FuzzyDeduplicationWorkflow(WorkflowBase):
-    """Finds documents that are nearly the same as another, and removes them if asked to.
+    """Find near-duplicate documents; with ``perform_removal``, keep one of each and remove the others.
 
-    Candidates are pairs that share a band of their MinHash signatures. A candidate goes only if the share of shingles
-    it has in common with a document that stays, counted exactly, is at least ``similarity_threshold``. ``keep`` says
-    which document of several stays: "first", "longest", "best:COLUMN", or a list of parts of file names, the most
-    trusted first. ``word_ngrams`` makes shingles of words instead of ``char_ngrams`` characters. A source (folder) of
-    a thousand documents or more that would lose a larger share than ``max_removed_share`` stops the run.
+    Candidates are pairs that share a band of their MinHash signatures. A candidate is removed only if its exact
+    Jaccard similarity with a kept document is at least ``similarity_threshold``. ``keep`` selects the document that is
+    kept: "first", "longest", "best:COLUMN", or a list of parts of file names, the most trusted first. ``word_ngrams``
+    makes shingles of words instead of ``char_ngrams`` characters. The run fails if a source (folder) of 1,000
+    documents or more would lose a larger share than ``max_removed_share``.
 
-    ``verify="signature"`` estimates similarities from whole signatures, which is faster and marked in the table. With
-    ``index_path`` documents are also compared with those kept by earlier runs with the same index, by their signatures,
-    and those that stay are added to it.
+    ``verify="signature"`` estimates similarities from whole signatures, which is faster; the table marks them as
+    estimated. With ``index_path`` documents are also compared, by signature, with those kept by earlier runs with the
+    same index, and the kept documents are added to it.
 
-    Written: ``<output_path>/FuzzyDuplicateIds`` (id, kept id, similarity), ``fuzzy_id_generator.json`` (which id is
-    which document), with ``perform_removal`` also ``deduplicated/``. What lies in ``cache_path`` meanwhile is removed
-    at the end; after a crash the next run goes on from it.
+    Writes ``<output_path>/FuzzyDuplicateIds`` (id, kept id, similarity) and ``fuzzy_id_generator.json`` (the files
+    that ids refer to); with ``perform_removal`` also ``deduplicated/``. Intermediate files in ``cache_path`` are
+    removed at the end; after a crash the next run resumes from them.
     """
 
     def __init__(
@@ -131,13 +131,13 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
         self.output_filetype = output_filetype or input_filetype
         self.show_progress = show_progress
         self.overwrite = overwrite
-        # Settings of memory on a GPU and of a Ray cluster; accepted so that scripts need no change.
+        # Settings for GPU memory and a Ray cluster: accepted for compatibility and not used.
         self.ignored = (lsh_rmm_pool_size, lsh_spill_memory_limit, env_vars, use_async_memory)
 
     def run(
         self, executor: Executor | None = None, initial_tasks: Sequence[Task[Any]] | None = None
     ) -> WorkflowRunResult:
-        """Find the duplicates, and remove them if asked to; ``initial_tasks`` name files in place of ``input_path``."""
+        """Find the duplicates, and remove them if requested. ``initial_tasks`` replace ``input_path``."""
         started = time.monotonic()
         folders = [self.output_path, self.cache_path, *([self.index_path] if self.index_path else [])]
         reach = Reach(folders, self.write_kwargs.get("storage_options"))
@@ -161,7 +161,8 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
                 print(arithmetic.describe(), file=sys.stderr)
                 if self.device == "cpu" and not is_warm():
                     print(
-                        "Compiling what signs and compares texts: ten seconds, once on this machine.", file=sys.stderr
+                        "Compiling the code that signs and compares texts: ten seconds, once on this machine.",
+                        file=sys.stderr,
                     )
             stages = self._stages(place.folder, arithmetic, table, source, index, generation)
             return run_to_end(
@@ -175,7 +176,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
             )
 
     def _index(self, extent: InputSurvey) -> tuple[Index | None, str]:
-        """Return what is known from earlier runs, without this one, and the name of what this one adds."""
+        """Return the index as it was before this run, and the name of the generation that this run adds."""
         settings = {
             "kind": "fuzzy",
             "text_hash": TEXT_HASH,
@@ -189,7 +190,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
         return Index.for_run(self.index_path, settings, extent)
 
     def _arithmetic(self, extent: InputSurvey, place: WorkFolder, index: Index | None) -> Arithmetic:
-        """Choose what the user did not: bands at a time and partitions, as they fit, or as an earlier run chose."""
+        """Plan bands per round and partitions: as the user chose, as the interrupted run chose, or as memory allows."""
         budget, workers = memory_and_workers(self.memory_budget)
         arithmetic = Arithmetic(
             self.banding,
@@ -219,7 +220,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
         )
 
     def _parameters(self) -> dict[str, Any]:
-        """Return what decides about the result: another cache is used when any of it changes."""
+        """Return the parameters that affect the result; a run with other parameters uses another work folder."""
         return {
             "shingling": asdict(self.shingling),
             "banding": {**asdict(self.banding), "bands_per_iteration": self.bands_per_iteration},
@@ -313,7 +314,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
             ]
         if self.perform_removal:
             decide = RemoveDocuments(removed, table, duplicates)
-            stages += write_what_stays(
+            stages += write_kept_documents(
                 "removal", source, decide, self.output_filetype, self.output_path, self.write_kwargs
             )
         return stages

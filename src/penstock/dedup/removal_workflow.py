@@ -1,4 +1,4 @@
-"""Removal as a workflow of its own: a list of ids found earlier, and the data they were found in, read in any way."""
+"""Workflow that removes duplicates found by an earlier run, from a list of ids."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ from penstock.storage.same_place import is_inside, resolved
 
 
 class TextDuplicatesRemovalWorkflow(WorkflowBase):
-    """Removes documents by id from the data they were found in.
+    """Remove documents by id from the data set in which the duplicates were found.
 
-    With ``id_generator_path`` (the JSON file a deduplication wrote) documents are known by their places, so it does not
-    matter in what blocks, groups or order they are read now. Without, ``id_field`` names the column with their ids;
-    ``drop_id_field`` leaves it out of the output. ``input_task_limit`` stops after so many groups of files, to try it
-    out. ``duplicate_id_read_kwargs`` are those of ``pyarrow.parquet.read_table``, and ``storage_options``.
+    With ``id_generator_path`` (the JSON file that a deduplication wrote) documents are identified by file and position,
+    so block size, grouping and order of files may differ from the first run. Without it, ``id_field`` names the column
+    with the ids; ``drop_id_field`` leaves it out of the output. ``input_task_limit`` is the maximum number of groups of
+    files to read, for a trial run. ``duplicate_id_read_kwargs`` are arguments of ``pyarrow.parquet.read_table``, and
+    ``storage_options``.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class TextDuplicatesRemovalWorkflow(WorkflowBase):
     def run(
         self, executor: Executor | None = None, initial_tasks: Sequence[Task[Any]] | None = None
     ) -> WorkflowRunResult:
-        """Read, remove, write."""
+        """Read the input, remove the listed documents, and write the others."""
         started = time.monotonic()
         reach = Reach([self.output_path], self.output_kwargs.get("storage_options"))
         place = WorkFolder(f"{self.output_path}/_penstock/removal", {"ids": self.ids_to_remove_path}, reach)
@@ -141,7 +142,7 @@ class TextDuplicatesRemovalWorkflow(WorkflowBase):
         return options
 
     def _ids(self) -> Any:  # noqa: ANN401 - numbers or texts, in an array
-        """Read the ids to remove, in order, each once."""
+        """Read the ids to remove, sorted and without duplicates."""
         found = []
         options = self._ids_options
         others = {key: value for key, value in self.duplicate_id_read_kwargs.items() if key != "storage_options"}

@@ -1,4 +1,4 @@
-"""Candidates compared by their texts, which are gathered where those they are compared with are."""
+"""Compare candidates by full text, after moving each text to its partner's partition."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.dedup.arrays import load_array
 from penstock.dedup.components import PAIR_RECORD, partition_of_component
 from penstock.dedup.decision import Candidates, decide
 from penstock.dedup.estimate import gathered_record
-from penstock.dedup.evidence import HELD_BYTES, Evidence, Signatures, Texts, TextsWhereThereAre
+from penstock.dedup.evidence import HELD_BYTES, Evidence, Signatures, Texts, TextsOrSignatures
 from penstock.dedup.keep import KeepPolicy
 from penstock.dedup.normalise import normalised
 from penstock.dedup.phases import exists, file_name, files_of, listed
@@ -29,7 +29,7 @@ from penstock.kernels.shingles import Shingling
 
 
 class GatherTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
-    """Writes the texts of candidates down where those they are to be compared with are."""
+    """Write the texts of candidates, partitioned so that documents to compare are in the same partition."""
 
     name = "gather_texts"
 
@@ -57,11 +57,11 @@ class GatherTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
         return ["data"], [self.text_field]
 
     def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
-        """Forget what an earlier run looked at."""
+        """Reset the cached list of candidates."""
         self._candidates: tuple[Ids, Ids] | None = None
 
     def process(self, task: DocumentBatch) -> FileGroupTask:
-        """Pick the candidates of a batch."""
+        """Write the texts of the candidates in a batch."""
         nothing = FileGroupTask(task.dataset_name, [])
         ids = self.table.ids(task)
         path = f"{self.folder}/{file_name(task, ids)}.run"
@@ -83,7 +83,7 @@ class GatherTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
         partition = partition_of_component(component, self.partitions)
         order = np.argsort(partition, kind="stable")
         component, partition = component[order], partition[order]
-        # Only their texts are taken out of their lines, and each is copied once.
+        # Select the rows first, so that only the texts of candidates are parsed and copied.
         candidates = task.select(chosen[order])
         texts = texts_of(candidates, self.text_field)
         table = pa.table(
@@ -100,9 +100,9 @@ class GatherTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
 
 
 class CompareCandidates(ProcessingStage[FileGroupTask, FileGroupTask]):
-    """Measures the candidates of one partition, and decides which of them go.
+    """Compare the candidates of one partition, and decide which are removed.
 
-    Of documents known from an index there are only signatures, which were gathered before (``signatures`` lists them).
+    Documents of an index have only signatures; ``signatures`` is the listing of the files that hold them.
     """
 
     name = "compare_candidates"
@@ -126,7 +126,7 @@ class CompareCandidates(ProcessingStage[FileGroupTask, FileGroupTask]):
         self.held_bytes = held_bytes
 
     def process(self, task: FileGroupTask) -> FileGroupTask:
-        """Compare."""
+        """Compare the candidates of one partition by text."""
         files, partition = files_of(task)
         path = f"{self.folder}/part.{partition}.npy"
         if not exists(path):
@@ -148,7 +148,7 @@ class CompareCandidates(ProcessingStage[FileGroupTask, FileGroupTask]):
 
 
 def with_indexed(candidates: Candidates, texts: Evidence, signed: Records) -> tuple[Candidates, Evidence]:
-    """Add the documents that are known from an index, given the signatures of all."""
+    """Add the documents of an index to the candidates. ``signed`` holds the signatures of both."""
     known = signed[signed["document"] < 0]
     signed = signed[np.argsort(signed["document"])]
     rows = np.searchsorted(signed["document"], candidates.documents)
@@ -158,4 +158,4 @@ def with_indexed(candidates: Candidates, texts: Evidence, signed: Records) -> tu
         np.concatenate([candidates.ranks, known["rank"]]),
         np.concatenate([candidates.documents, known["document"]]),
     )
-    return together, TextsWhereThereAre(texts, len(rows), Signatures(signatures))
+    return together, TextsOrSignatures(texts, len(rows), Signatures(signatures))
