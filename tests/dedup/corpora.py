@@ -15,7 +15,7 @@ import pytest
 from penstock import InlineExecutor
 from penstock.core.files import PLACE_BITS
 from penstock.dedup import ExactDeduplicationWorkflow, FuzzyDeduplicationWorkflow
-from penstock.dedup.places import ID_FIELD
+from penstock.dedup.document_ids import ID_FIELD
 
 Document = dict[str, Any]
 

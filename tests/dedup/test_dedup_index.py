@@ -17,8 +17,8 @@ from corpora import contents, edited, essay, ids, quiet, removed_rows, write_jso
 
 from penstock import StreamingExecutor
 from penstock.dedup import ExactDeduplicationWorkflow, FuzzyDeduplicationWorkflow
+from penstock.dedup.document_ids import INDEXED
 from penstock.dedup.index import Index
-from penstock.dedup.places import INDEXED
 from penstock.dedup.work_folder import digest_of
 from penstock.errors import InputError, PenstockError
 

@@ -17,21 +17,21 @@ from hypothesis import strategies as st
 
 from penstock import DocumentBatch, FileGroupTask
 from penstock.core.files import PLACE_BITS, SizedFile
-from penstock.dedup.arithmetic import Arithmetic, chance_of_meeting
 from penstock.dedup.arrays import load_array
 from penstock.dedup.candidates import candidate_pairs, without
 from penstock.dedup.components import PAIR_RECORD, ConnectCandidates
-from penstock.dedup.evidence import Texts
+from penstock.dedup.document_ids import FileTable
+from penstock.dedup.duplicate_pairs import Removed, measured, read_removed, write_removed
+from penstock.dedup.duplicate_table import with_exact
 from penstock.dedup.exact import EXACT_RECORD, exact_duplicates, partition_of
-from penstock.dedup.keep import KeepPolicy, parse_keep
+from penstock.dedup.keep_policy import KeepPolicy, parse_keep
+from penstock.dedup.memory_plan import MemoryPlan, chance_of_meeting
 from penstock.dedup.normalise import normalised
-from penstock.dedup.outcome import with_exact
 from penstock.dedup.phases import Phase
-from penstock.dedup.places import FileTable
 from penstock.dedup.removal import is_among
-from penstock.dedup.removed import Removed, measured, read_removed, write_removed
 from penstock.dedup.shuffle import read_records, read_tables, write_records, write_tables
 from penstock.dedup.signing import BAND_RECORD, Banding, SeenTexts
+from penstock.dedup.similarity import TextSimilarity
 from penstock.dedup.texts import texts_of
 from penstock.dedup.verify import CompareCandidates
 from penstock.dedup.work_folder import WorkFolder
@@ -288,16 +288,16 @@ def test_ids_are_found_in_a_sorted_list(ids: list[int], listed: set[int]) -> Non
     assert found.tolist() == [number in listed for number in ids]
 
 
-# -- arithmetic ------------------------------------------------------------------------------------------------
+# -- plan ------------------------------------------------------------------------------------------------
 
 GB = 10**9
 
 
 def test_what_fits_is_chosen_all_bands_at_once_if_possible() -> None:
-    small = Arithmetic(Banding(20, 13, 20), 1_000_000, 4 * GB, memory_budget=4 * GB, workers=2).fitted()
+    small = MemoryPlan(Banding(20, 13, 20), 1_000_000, 4 * GB, memory_budget=4 * GB, workers=2).fitted()
     assert small.banding.bands_per_iteration == 20
     assert small.held_bytes <= small.per_worker
-    large = Arithmetic(Banding(20, 13, 20), 2_000_000_000, 8_000 * GB, memory_budget=128 * GB, workers=64).fitted()
+    large = MemoryPlan(Banding(20, 13, 20), 2_000_000_000, 8_000 * GB, memory_budget=128 * GB, workers=64).fitted()
     assert large.banding.bands_per_iteration < 20
     assert large.held_bytes <= large.per_worker
     large.check()
@@ -317,26 +317,26 @@ def test_what_fits_is_chosen_all_bands_at_once_if_possible() -> None:
 def test_there_is_work_for_everybody_where_it_is_worth_it(
     text_bytes: int, budget: int, workers: int, partitions: int, of_text: int
 ) -> None:
-    arithmetic = Arithmetic(Banding(20, 13, 20), 1000, text_bytes, memory_budget=budget, workers=workers)
-    assert (arithmetic.partitions, arithmetic.text_partitions) == (partitions, of_text)
+    plan = MemoryPlan(Banding(20, 13, 20), 1000, text_bytes, memory_budget=budget, workers=workers)
+    assert (plan.partitions, plan.text_partitions) == (partitions, of_text)
 
 
 def test_what_cannot_fit_is_refused_with_the_arithmetic() -> None:
-    tight = Arithmetic(Banding(20, 13, 5), 10_000_000, 40 * GB, GB, workers=2, chosen_partitions=8)
+    tight = MemoryPlan(Banding(20, 13, 5), 10_000_000, 40 * GB, GB, workers=2, chosen_partitions=8)
     with pytest.raises(
         InputError, match=r"10,000,000 documents x 24 bytes x 5 bands x 4 \(sorting\) / 8 partitions is 600"
     ):
         tight.check()
     with pytest.raises(InputError, match="Take bands_per_iteration="):
-        Arithmetic(Banding(20, 13, 20), 1_000_000_000, 4000 * GB, 50 * GB, workers=64).check()
+        MemoryPlan(Banding(20, 13, 20), 1_000_000_000, 4000 * GB, 50 * GB, workers=64).check()
     with pytest.raises(
         InputError, match=r"1,000,000,000 documents x 48 bytes .* is 48.0 GB, more than memory_budget=10.0 GB"
     ):
-        Arithmetic(Banding(20, 13, 1), 1_000_000_000, 4000 * GB, 10 * GB, workers=2).check()
+        MemoryPlan(Banding(20, 13, 1), 1_000_000_000, 4000 * GB, 10 * GB, workers=2).check()
 
 
 def test_the_words_before_a_run_hold_the_usual_formula_and_the_curve() -> None:
-    words = Arithmetic(Banding(20, 13, 5), 1_000_000, 4 * GB, 8 * GB, workers=2).describe()
+    words = MemoryPlan(Banding(20, 13, 5), 1_000_000, 4 * GB, 8 * GB, workers=2).describe()
     assert "8 bytes x 260 hashes x documents x 5/20 bands): 520.0 MB at once" in words
     assert "68% at 0.8" in words
     assert "memory_budget 8.0 GB for 2 workers" in words
@@ -371,7 +371,7 @@ def test_what_is_remembered_of_texts_is_bounded_by_bytes() -> None:
 
 def test_texts_taken_apart_are_held_within_so_many_bytes() -> None:
     column = pa.chunked_array([[f"{number} " + "some words and more " * 50 for number in range(8)]], pa.large_string())
-    plenty, little = Texts(column, Shingling()), Texts(column, Shingling(), max_bytes=1)
+    plenty, little = TextSimilarity(column, Shingling()), TextSimilarity(column, Shingling(), max_bytes=1)
     pairs = [(first, second) for first in range(8) for second in range(8)]
     assert [little.similarity(*pair) for pair in pairs] == [plenty.similarity(*pair) for pair in pairs]
     assert (len(plenty._held), len(little._held)) == (8, 1)

@@ -30,12 +30,12 @@ from penstock.dedup import (
 )
 from penstock.dedup.candidates import FindCandidates
 from penstock.dedup.components import ConnectCandidates
+from penstock.dedup.duplicate_table import WriteDuplicateTable
 from penstock.dedup.exact import FindExactDuplicates
 from penstock.dedup.exact_workflow import ExactDeduplicationWorkflow
 from penstock.dedup.fuzzy import FuzzyDeduplicationWorkflow
-from penstock.dedup.keep import KeepPolicy
+from penstock.dedup.keep_policy import KeepPolicy
 from penstock.dedup.lines import CutPassages
-from penstock.dedup.outcome import Conclude
 from penstock.dedup.removal import RemoveDocuments
 from penstock.dedup.verify import CompareCandidates, GatherTexts
 from penstock.errors import InputError, OutputError, PenstockError
@@ -90,7 +90,7 @@ def forbid(monkeypatch: pytest.MonkeyPatch, module: Any, function: str) -> None:
 
 
 STAGES = [(FindExactDuplicates, 2), (FindCandidates, 2), (ConnectCandidates, 1), (GatherTexts, 2), (CompareCandidates, 2),
-          (Conclude, 1), (RemoveDocuments, 2)]  # fmt: skip
+          (WriteDuplicateTable, 1), (RemoveDocuments, 2)]  # fmt: skip
 
 
 @pytest.mark.parametrize(("stage", "call"), STAGES, ids=lambda value: getattr(value, "name", str(value)))
@@ -133,7 +133,7 @@ def test_a_run_that_is_stopped_says_how_to_go_on_and_leaves_no_empty_folder_when
     write_corpus(tmp_path)
     workflow = ExactDeduplicationWorkflow(str(tmp_path / "out"), str(tmp_path / "in"), "jsonl", show_progress=False)
     with monkeypatch.context() as patch:
-        patch.setattr(Conclude, "process", lambda *_: signal.raise_signal(signal.SIGINT))
+        patch.setattr(WriteDuplicateTable, "process", lambda *_: signal.raise_signal(signal.SIGINT))
         with pytest.raises(KeyboardInterrupt):
             workflow.run(quiet())
     assert "Run the same again to go on: what is complete is not done again." in capsys.readouterr().err
@@ -211,11 +211,11 @@ def test_two_runs_at_once_do_not_work_in_one_place(tmp_path: Path, cache: str | 
         import sys
         from pathlib import Path
         sys.path.insert(0, r"{Path(__file__).parent}")
-        from test_dedup_resume import Conclude, exactly, quiet
+        from test_dedup_resume import WriteDuplicateTable, exactly, quiet
         def wait(*_):
             print("waits", flush=True)
             sys.stdin.read()
-        Conclude.process = wait
+        WriteDuplicateTable.process = wait
         exactly(Path(r"{tmp_path}"), **{settings}).run(quiet())
     """
     command = [sys.executable, "-c", textwrap.dedent(script)]
@@ -233,7 +233,7 @@ def test_two_runs_at_once_do_not_work_in_one_place(tmp_path: Path, cache: str | 
 def test_other_parameters_do_not_go_on_with_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_corpus(tmp_path)
     with monkeypatch.context() as patch:
-        stop_at(patch, Conclude, 1)
+        stop_at(patch, WriteDuplicateTable, 1)
         with pytest.raises(PenstockError, match="stopped here"):
             fuzzy(tmp_path, similarity_threshold=1.0).run(quiet())
     fuzzy(tmp_path).run(quiet())

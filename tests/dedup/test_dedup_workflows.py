@@ -31,7 +31,7 @@ from corpora import (
 )
 
 from penstock import FileGroupTask, StreamingExecutor
-from penstock.dedup.places import ID_FIELD
+from penstock.dedup.document_ids import ID_FIELD
 from penstock.errors import InputError
 
 

@@ -27,12 +27,18 @@ class FindCandidates(ProcessingStage[FileGroupTask, FileGroupTask]):
     name = "find_candidates"
 
     def __init__(
-        self, signed: str, folder: str, twins: str, rounds: Sequence[str], partitions: int, known: Sequence[str] = ()
+        self,
+        signed: str,
+        folder: str,
+        exact_duplicates: str,
+        rounds: Sequence[str],
+        partitions: int,
+        known: Sequence[str] = (),
     ) -> None:
         self.signed = signed
         self.folder = folder
         # A file with the sorted ids of exact duplicates.
-        self.twins = twins
+        self.exact_duplicates = exact_duplicates
         self.rounds = list(rounds)
         self.partitions = partitions
         # Files of an index. They hold all bands; two documents share a hash only if they share a band.
@@ -46,7 +52,7 @@ class FindCandidates(ProcessingStage[FileGroupTask, FileGroupTask]):
         path = f"{self.folder}/{bands}.{partition}.npy"
         if not exists(path):
             files = [f"{self.signed}/{bands}/{name}" for name in listed(f"{self.signed}/{LISTING}")["files"]]
-            records = without(read_records(files, partition, BAND_RECORD), load_array(self.twins))
+            records = without(read_records(files, partition, BAND_RECORD), load_array(self.exact_duplicates))
             known = read_span(self.known, partition, self.partitions, BAND_RECORD)
             known = known[partition_of(known["hash"], self.partitions) == partition]
             pairs = candidate_pairs(np.concatenate([records, known]))

@@ -9,13 +9,13 @@ import numpy as np
 from penstock.core.files import FileGroupTask
 from penstock.core.stage import ProcessingStage
 from penstock.dedup.arrays import load_array
+from penstock.dedup.choose_removed import Candidates, choose_removed
 from penstock.dedup.components import PAIR_RECORD, partition_of_component
-from penstock.dedup.decision import Candidates, decide
-from penstock.dedup.evidence import Signatures
+from penstock.dedup.duplicate_pairs import write_removed
 from penstock.dedup.phases import exists, file_name, files_of
-from penstock.dedup.removed import write_removed
 from penstock.dedup.shuffle import read_records, write_records
 from penstock.dedup.signing import Banding, signature_record
+from penstock.dedup.similarity import SignatureSimilarity
 
 
 class GatherSignatures(ProcessingStage[FileGroupTask, FileGroupTask]):
@@ -67,8 +67,8 @@ class CompareSignatures(ProcessingStage[FileGroupTask, FileGroupTask]):
             pairs = read_records(self.pair_files, partition, PAIR_RECORD)
             known = read_records(files, partition, gathered_record(self.banding))
             candidates = Candidates(known["component"], known["rank"], known["document"])
-            evidence = Signatures(known["signature"])
-            write_removed(path, decide(pairs, candidates, evidence, self.similarity_threshold))
+            measure = SignatureSimilarity(known["signature"])
+            write_removed(path, choose_removed(pairs, candidates, measure, self.similarity_threshold))
         return FileGroupTask(task.dataset_name, [path])
 
 

@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 from penstock.core.documents import DocumentBatch
 from penstock.core.files import FileGroupTask
 from penstock.core.stage import ProcessingStage, Spec
-from penstock.dedup.keep import KeepPolicy
+from penstock.dedup.document_ids import FileTable
+from penstock.dedup.duplicate_pairs import Removed, measured, write_removed
+from penstock.dedup.keep_policy import KeepPolicy
 from penstock.dedup.normalise import normalised
 from penstock.dedup.phases import exists, file_name, files_of
-from penstock.dedup.places import FileTable
-from penstock.dedup.removed import Removed, measured, write_removed
 from penstock.dedup.shuffle import Records, read_records, read_span, write_records
 from penstock.dedup.texts import texts_of
 from penstock.dedup.urls import normalised_urls
@@ -113,9 +113,9 @@ def exact_duplicates(records: Records) -> Removed:
     is_first = np.ones(len(records), dtype=np.bool_)
     is_first[1:] = (records["high"][1:] != records["high"][:-1]) | (records["low"][1:] != records["low"][:-1])
     first_of = np.maximum.accumulate(np.where(is_first, np.arange(len(records)), 0))
-    twins = ~is_first
+    is_duplicate = ~is_first
     documents = records["document"]
-    return measured(documents[twins], documents[first_of[twins]], np.ones(int(twins.sum())))
+    return measured(documents[is_duplicate], documents[first_of[is_duplicate]], np.ones(int(is_duplicate.sum())))
 
 
 def partition_of(hashes: npt.NDArray[np.uint64], partitions: int) -> npt.NDArray[np.int64]:

@@ -12,23 +12,23 @@ from penstock.core.executor import Executor
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.core.workflow import WorkflowBase, WorkflowRunResult
-from penstock.dedup.arithmetic import Arithmetic
 from penstock.dedup.candidates import FindCandidates
 from penstock.dedup.components import ConnectCandidates
-from penstock.dedup.ending import run_to_end, write_kept_documents
+from penstock.dedup.document_ids import FileTable
+from penstock.dedup.duplicate_table import ListExactDuplicates, WriteDuplicateTable
 from penstock.dedup.estimate import CompareSignatures, GatherSignatures
-from penstock.dedup.evidence import HELD_BYTES
 from penstock.dedup.exact import FindExactDuplicates
 from penstock.dedup.index import BANDS, EXACT, INDEXED_FILES, SIGNATURES, AddToIndex, Index
 from penstock.dedup.input_survey import InputSurvey
 from penstock.dedup.inputs import Input
-from penstock.dedup.keep import parse_keep
-from penstock.dedup.outcome import Conclude, ListTwins
+from penstock.dedup.keep_policy import parse_keep
+from penstock.dedup.memory_plan import MemoryPlan
 from penstock.dedup.ownership import TABLES, id_generator, take_output
 from penstock.dedup.phases import LISTING, EachFile, Phase, Spread
-from penstock.dedup.places import FileTable
 from penstock.dedup.removal import RemoveDocuments
+from penstock.dedup.run_workflow import run_stages, write_kept_documents
 from penstock.dedup.signing import REMEMBERED_BYTES, Banding, SignTexts, round_name
+from penstock.dedup.similarity import HELD_BYTES
 from penstock.dedup.verify import CompareCandidates, GatherTexts
 from penstock.dedup.work_folder import WorkFolder, memory_and_workers
 from penstock.kernels.minhash import is_warm
@@ -142,40 +142,40 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
         folders = [self.output_path, self.cache_path, *([self.index_path] if self.index_path else [])]
         reach = Reach(folders, self.write_kwargs.get("storage_options"))
         source = self.input.or_tasks(initial_tasks, type(self).__name__)
-        extent = source.look(self.output_path, self.text_field, others=[self.cache_path, self.index_path])
-        index, generation = self._index(extent)
+        survey = source.look(self.output_path, self.text_field, others=[self.cache_path, self.index_path])
+        index, generation = self._index(survey)
         known = [part.name for part in index.generations] if index else None
-        place = WorkFolder(
+        work_folder = WorkFolder(
             self.cache_path,
-            {"files": extent.files, "index": known, **self._parameters()},
+            {"files": survey.files, "index": known, **self._parameters()},
             reach,
             output_path=self.output_path,
             outputs=[f"{self.output_path}/{TABLES['fuzzy']}"],
             generation=f"{index.path}/{generation}" if index else None,
         )
-        with place:
-            take_output(self.output_path, "fuzzy", extent.table, extent.marks, source.given, overwrite=self.overwrite)
-            arithmetic = self._arithmetic(extent, place, index)
-            table = replace(extent.table, indexed=index.file_names if index else ())
+        with work_folder:
+            take_output(self.output_path, "fuzzy", survey.table, survey.marks, source.given, overwrite=self.overwrite)
+            memory_plan = self._memory_plan(survey, work_folder, index)
+            table = replace(survey.table, indexed=index.file_names if index else ())
             if self.show_progress:
-                print(arithmetic.describe(), file=sys.stderr)
+                print(memory_plan.describe(), file=sys.stderr)
                 if self.device == "cpu" and not is_warm():
                     print(
                         "Compiling the code that signs and compares texts: ten seconds, once on this machine.",
                         file=sys.stderr,
                     )
-            stages = self._stages(place.folder, arithmetic, table, source, index, generation)
-            return run_to_end(
+            stages = self._stages(work_folder.folder, memory_plan, table, source, index, generation)
+            return run_stages(
                 "fuzzy deduplication",
                 stages,
                 executor,
-                place,
+                work_folder,
                 started,
-                lambda: {**place.outcome(), "id_generator_path": id_generator(self.output_path, "fuzzy")},
-                (lambda: index.publish(generation, table, place.folder)) if index is not None else None,
+                lambda: {**work_folder.outcome(), "id_generator_path": id_generator(self.output_path, "fuzzy")},
+                (lambda: index.publish(generation, table, work_folder.folder)) if index is not None else None,
             )
 
-    def _index(self, extent: InputSurvey) -> tuple[Index | None, str]:
+    def _index(self, survey: InputSurvey) -> tuple[Index | None, str]:
         """Return the index as it was before this run, and the name of the generation that this run adds."""
         settings = {
             "kind": "fuzzy",
@@ -187,33 +187,33 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
             "bits": self.banding.bits,
             "normalize_text": self.normalize_text,
         }
-        return Index.for_run(self.index_path, settings, extent)
+        return Index.for_run(self.index_path, settings, survey)
 
-    def _arithmetic(self, extent: InputSurvey, place: WorkFolder, index: Index | None) -> Arithmetic:
+    def _memory_plan(self, survey: InputSurvey, work_folder: WorkFolder, index: Index | None) -> MemoryPlan:
         """Plan bands per round and partitions: as the user chose, as the interrupted run chose, or as memory allows."""
         budget, workers = memory_and_workers(self.memory_budget)
-        arithmetic = Arithmetic(
+        memory_plan = MemoryPlan(
             self.banding,
-            extent.documents,
-            extent.text_bytes,
+            survey.documents,
+            survey.text_bytes,
             budget,
             workers,
             index.documents if index else 0,
             self.lsh_num_output_partitions,
         )
         if self.bands_per_iteration is None:
-            arithmetic = arithmetic.fitted()
-        arithmetic.check()
-        begun = place.plan(
+            memory_plan = memory_plan.fitted()
+        memory_plan.check()
+        begun = work_folder.plan(
             {
-                "bands": arithmetic.banding.bands_per_iteration,
-                "partitions": arithmetic.partitions,
-                "text_partitions": arithmetic.text_partitions,
+                "bands": memory_plan.banding.bands_per_iteration,
+                "partitions": memory_plan.partitions,
+                "text_partitions": memory_plan.text_partitions,
             }
         )
         banding = replace(self.banding, bands_per_iteration=begun["bands"])
         return replace(
-            arithmetic,
+            memory_plan,
             banding=banding,
             chosen_partitions=begun["partitions"],
             chosen_text_partitions=begun["text_partitions"],
@@ -236,7 +236,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
     def _stages(
         self,
         folder: str,
-        arithmetic: Arithmetic,
+        memory_plan: MemoryPlan,
         table: FileTable,
         source: Input,
         index: Index | None,
@@ -245,7 +245,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
         signed, exact, found = f"{folder}/signed", f"{folder}/exact", f"{folder}/candidates"
         connected, compared, removed = f"{folder}/connected", f"{folder}/compared", f"{folder}/removed.npy"
         duplicates = f"{self.output_path}/{TABLES['fuzzy']}"
-        banding, parts, text_parts = arithmetic.banding, arithmetic.partitions, arithmetic.text_partitions
+        banding, parts, text_parts = memory_plan.banding, memory_plan.partitions, memory_plan.text_partitions
         rounds = [round_name(bands) for bands in banding.rounds()]
         settings: dict[str, Any] = {"normalize_text": self.normalize_text, "keep": self.keep}
         fields = [self.text_field, *([self.keep.column] if self.keep.column else [])]
@@ -253,7 +253,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
         known_texts, known_bands, known_signatures = (
             index.runs(kind) if index else [] for kind in (EXACT, BANDS, SIGNATURES)
         )
-        made_of_signed = [exact, found, connected, compared, f"{folder}/signatures", f"{folder}/gathered"]
+        derived_from_signed = [exact, found, connected, compared, f"{folder}/signatures", f"{folder}/gathered"]
         stages: list[Stage] = [
             *source.stages(fields),
             SignTexts(
@@ -265,15 +265,15 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
                 self.text_field,
                 device=self.device,
                 with_signatures=by_signature or index is not None,
-                remembered_bytes=min(REMEMBERED_BYTES, arithmetic.per_worker // 2),
+                remembered_bytes=min(REMEMBERED_BYTES, memory_plan.per_worker // 2),
                 **settings,
             ),
-            Phase("all_signed", signed, parts, followers=made_of_signed),
+            Phase("all_signed", signed, parts, followers=derived_from_signed),
             FindExactDuplicates(exact, f"{signed}/exact", parts, known_texts),
             Phase("all_exact_found", exact, 1),
-            ListTwins(f"{exact}/twins.npy"),
+            ListExactDuplicates(f"{exact}/duplicates.npy"),
             Spread("all_exact_listed", f"{exact}/list", parts * len(rounds)),
-            FindCandidates(signed, found, f"{exact}/twins.npy", rounds, parts, known_bands),
+            FindCandidates(signed, found, f"{exact}/duplicates.npy", rounds, parts, known_bands),
             Phase("all_candidates_found", found, 1),
             ConnectCandidates(connected, text_parts),
         ]
@@ -299,12 +299,12 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
                     self.similarity_threshold,
                     signatures,
                     banding,
-                    held_bytes=min(HELD_BYTES, arithmetic.per_worker // 2),
+                    held_bytes=min(HELD_BYTES, memory_plan.per_worker // 2),
                 ),
             ]
         stages += [
             Phase("all_compared", compared, 1),
-            Conclude(duplicates, removed, signed, table, self.max_removed_share, f"{exact}/{LISTING}"),
+            WriteDuplicateTable(duplicates, removed, signed, table, self.max_removed_share, f"{exact}/{LISTING}"),
         ]
         if index is not None:
             stages += [

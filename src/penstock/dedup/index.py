@@ -18,10 +18,10 @@ from penstock.core.files import PLACE_BITS, FileGroupTask
 from penstock.core.stage import ProcessingStage
 from penstock.dedup.arrays import load_array, save_array
 from penstock.dedup.candidates import without
+from penstock.dedup.document_ids import INDEXED, FileTable
 from penstock.dedup.exact import EXACT_RECORD, partition_of
 from penstock.dedup.input_survey import InputSurvey
 from penstock.dedup.phases import LISTING, exists, listed
-from penstock.dedup.places import INDEXED, FileTable
 from penstock.dedup.shuffle import Records, read_span, write_records
 from penstock.dedup.signing import BAND_RECORD
 from penstock.dedup.work_folder import digest_of
@@ -71,14 +71,14 @@ class Index:
         return cls(path, settings, tuple(_generation(entry) for entry in contents["generations"]))
 
     @classmethod
-    def for_run(cls, path: str | None, settings: dict[str, Any], extent: InputSurvey) -> tuple[Index | None, str]:
+    def for_run(cls, path: str | None, settings: dict[str, Any], survey: InputSurvey) -> tuple[Index | None, str]:
         """Return the index as it was before this run, and the name of the generation that this run adds."""
-        name = digest_of({"files": extent.files, **settings})
+        name = digest_of({"files": survey.files, **settings})
         if path is None:
             return None, name
         index = cls.open(path, settings)
         # Older versions derived the name from file names and sizes only; do not add the same crawl under both names.
-        former = digest_of({"files": [(mark.name, mark.size) for mark in extent.marks], **settings})
+        former = digest_of({"files": [(mark.name, mark.size) for mark in survey.marks], **settings})
         if former in {generation.name for generation in index.generations}:
             name = former
         return index.before(name), name

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.core.files import SizedFile
-from penstock.dedup.places import FileTable
+from penstock.dedup.document_ids import FileTable
 from penstock.errors import InputError, MissingColumnError
 from penstock.storage.compression import compression_of
 from penstock.storage.filesystem import open_input, open_stored

@@ -16,14 +16,14 @@ from penstock.core.sizes import human_bytes
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.core.workflow import WorkflowBase, WorkflowRunResult
-from penstock.dedup.ending import run_to_end, write_kept_documents
 from penstock.dedup.exact import EXACT_RECORD
 from penstock.dedup.inputs import Input
-from penstock.dedup.keep import parse_keep
+from penstock.dedup.keep_policy import parse_keep
 from penstock.dedup.lines import CutPassages, FindCommonPassages, HashPassages
 from penstock.dedup.ownership import TABLES, take_output
 from penstock.dedup.passages import SEPARATORS
 from penstock.dedup.phases import Phase
+from penstock.dedup.run_workflow import run_stages, write_kept_documents
 from penstock.dedup.work_folder import INSIDE_OUTPUT, WorkFolder, memory_and_workers
 from penstock.storage.filesystem import filesystem_of, remove_folder
 from penstock.storage.reach import Reach
@@ -94,31 +94,31 @@ class LineDeduplicationWorkflow(WorkflowBase):
         folders = [self.output_path, self.cache_path]
         reach = Reach(folders, self.write_kwargs.get("storage_options"))
         source = self.input.or_tasks(initial_tasks, type(self).__name__)
-        extent = source.look(self.output_path, self.text_field, others=[self.cache_path])
+        survey = source.look(self.output_path, self.text_field, others=[self.cache_path])
         receipts = f"{self.output_path}/{TABLES[self.unit]}"
-        place = WorkFolder(
+        work_folder = WorkFolder(
             self.cache_path,
-            {"files": extent.files, **self._parameters()},
+            {"files": survey.files, **self._parameters()},
             reach,
             output_path=self.output_path,
             outputs=[receipts],
         )
-        with place:
-            take_output(self.output_path, self.unit, extent.table, extent.marks, source.given, overwrite=self.overwrite)
+        with work_folder:
+            take_output(self.output_path, self.unit, survey.table, survey.marks, source.given, overwrite=self.overwrite)
             budget, workers = memory_and_workers(self.memory_budget)
-            records = extent.text_bytes // _MEAN_PASSAGE_BYTES[self.unit] * EXACT_RECORD.itemsize
+            records = survey.text_bytes // _MEAN_PASSAGE_BYTES[self.unit] * EXACT_RECORD.itemsize
             needed = max(_MIN_PARTITIONS, ceil(records * _COPIES_OF_RECORD * 2 * workers / budget))
-            parts = place.plan({"partitions": needed})["partitions"]
+            parts = work_folder.plan({"partitions": needed})["partitions"]
             if self.show_progress:
-                text, size = human_bytes(extent.text_bytes), human_bytes(records)
+                text, size = human_bytes(survey.text_bytes), human_bytes(records)
                 print(
                     f"Deduplication of {self.unit}s in {text} of text: about {size} of hashes on disk in {parts} "
                     f"partitions; memory_budget {human_bytes(budget)} for {workers} workers",
                     file=sys.stderr,
                 )
-            hashed, common = f"{place.folder}/hashed", f"{place.folder}/common"
+            hashed, common = f"{work_folder.folder}/hashed", f"{work_folder.folder}/common"
             remove_folder(receipts)  # this run writes all of them again; those of other parameters must not remain
-            table, fields = extent.table, [self.text_field, *([self.keep.column] if self.keep.column else [])]
+            table, fields = survey.table, [self.text_field, *([self.keep.column] if self.keep.column else [])]
             cut = CutPassages(
                 common, receipts, table, parts, self.text_field, self.unit, self.min_characters, within=self.within
             )
@@ -130,11 +130,11 @@ class LineDeduplicationWorkflow(WorkflowBase):
                 Phase("all_counted", common, 1),
                 *write_kept_documents("cut", source, cut, self.output_filetype, self.output_path, self.write_kwargs),
             ]
-            return run_to_end(
+            return run_stages(
                 f"{self.unit} deduplication",
                 stages,
                 executor,
-                place,
+                work_folder,
                 started,
                 lambda: {"receipts_path": receipts, "num_cut": _rows_in(receipts)},
             )

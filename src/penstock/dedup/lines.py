@@ -14,12 +14,12 @@ from penstock.core.stage import ProcessingStage, Spec
 from penstock.core.verdicts import Verdicts
 from penstock.core.worker_info import WorkerMetadata
 from penstock.dedup.arrays import load_array, save_array
+from penstock.dedup.document_ids import ID_FIELD, FileTable, Ids
+from penstock.dedup.duplicate_pairs import FILE_FIELD, KEPT_FIELD
 from penstock.dedup.exact import EXACT_RECORD, exact_records, partition_of
-from penstock.dedup.keep import KeepPolicy
+from penstock.dedup.keep_policy import KeepPolicy
 from penstock.dedup.passages import SEPARATORS, Passages, passages_of
 from penstock.dedup.phases import LISTING, exists, file_name, files_of, listed
-from penstock.dedup.places import ID_FIELD, FileTable, Ids
-from penstock.dedup.removed import FILE_FIELD, KEPT_FIELD
 from penstock.dedup.shuffle import Records, read_records, write_records
 from penstock.dedup.texts import texts_of, with_texts
 from penstock.storage.atomic import atomic_write

@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from penstock.dedup.document_ids import FileTable
 from penstock.dedup.phases import exists
-from penstock.dedup.places import FileTable
 from penstock.errors import OutputError
 from penstock.storage.filesystem import filesystem_of, open_stored, remove_folder
 from penstock.storage.input_files import FileMark

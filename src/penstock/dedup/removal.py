@@ -14,7 +14,7 @@ from penstock.core.stage import ProcessingStage, Spec
 from penstock.core.verdicts import Verdicts
 from penstock.core.worker_info import WorkerMetadata
 from penstock.dedup.arrays import load_array
-from penstock.dedup.places import FileTable, Ids
+from penstock.dedup.document_ids import FileTable, Ids
 from penstock.errors import InputError
 from penstock.text.text_column import text_column
 

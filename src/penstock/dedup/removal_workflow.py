@@ -14,10 +14,10 @@ from penstock.core.pipeline import Pipeline
 from penstock.core.task import Task
 from penstock.core.workflow import WorkflowBase, WorkflowRunResult
 from penstock.dedup.arrays import save_array
+from penstock.dedup.document_ids import ID_FIELD, FileTable
+from penstock.dedup.duplicate_pairs import KEPT_FIELD
 from penstock.dedup.inputs import Input, writer
-from penstock.dedup.places import ID_FIELD, FileTable
 from penstock.dedup.removal import RemoveByColumn, RemoveDocuments
-from penstock.dedup.removed import KEPT_FIELD
 from penstock.dedup.work_folder import WorkFolder
 from penstock.errors import InputError
 from penstock.storage.filesystem import open_stored
@@ -88,7 +88,7 @@ class TextDuplicatesRemovalWorkflow(WorkflowBase):
         """Read the input, remove the listed documents, and write the others."""
         started = time.monotonic()
         reach = Reach([self.output_path], self.output_kwargs.get("storage_options"))
-        place = WorkFolder(f"{self.output_path}/_penstock/removal", {"ids": self.ids_to_remove_path}, reach)
+        work_folder = WorkFolder(f"{self.output_path}/_penstock/removal", {"ids": self.ids_to_remove_path}, reach)
         first_tasks = initial_tasks[: self.input_task_limit] if initial_tasks is not None else None
         source = self.input.or_tasks(first_tasks, type(self).__name__)
         source.keep_apart(self.output_path)
@@ -97,8 +97,8 @@ class TextDuplicatesRemovalWorkflow(WorkflowBase):
                 f"{self.output_path}: overlaps with the table of ids {self.ids_to_remove_path}. "
                 "Give the output a folder of its own."
             )
-        with place:
-            removed = f"{place.folder}/removed.npy"
+        with work_folder:
+            removed = f"{work_folder.folder}/removed.npy"
             listing, reading = source.stages(self.input_fields, is_written_again=True)
             ids = self._ids()
             save_array(removed, ids)
@@ -133,7 +133,7 @@ class TextDuplicatesRemovalWorkflow(WorkflowBase):
             result.add_pipeline_tasks("removal", tasks)
             result.add_metadata("num_duplicates_removed", len(ids))
             result.add_metadata("total_time", time.monotonic() - started)
-            place.clear()
+            work_folder.clear()
             return result
 
     @property

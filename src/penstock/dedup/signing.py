@@ -16,11 +16,11 @@ from penstock.core.resources import Resources
 from penstock.core.stage import ProcessingStage, Spec
 from penstock.core.worker_info import WorkerMetadata
 from penstock.dedup.arrays import save_array
+from penstock.dedup.document_ids import FileTable
 from penstock.dedup.exact import exact_records, partition_of
-from penstock.dedup.keep import KeepPolicy
+from penstock.dedup.keep_policy import KeepPolicy
 from penstock.dedup.normalise import normalised
 from penstock.dedup.phases import exists, file_name
-from penstock.dedup.places import FileTable
 from penstock.dedup.shuffle import write_records
 from penstock.dedup.texts import texts_of
 from penstock.kernels.text_hash import text_hashes

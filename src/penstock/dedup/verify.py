@@ -13,17 +13,23 @@ from penstock.core.files import FileGroupTask
 from penstock.core.stage import ProcessingStage, Spec
 from penstock.core.worker_info import WorkerMetadata
 from penstock.dedup.arrays import load_array
+from penstock.dedup.choose_removed import Candidates, choose_removed
 from penstock.dedup.components import PAIR_RECORD, partition_of_component
-from penstock.dedup.decision import Candidates, decide
+from penstock.dedup.document_ids import FileTable, Ids
+from penstock.dedup.duplicate_pairs import Removed, nothing_removed, write_removed
 from penstock.dedup.estimate import gathered_record
-from penstock.dedup.evidence import HELD_BYTES, Evidence, Signatures, Texts, TextsOrSignatures
-from penstock.dedup.keep import KeepPolicy
+from penstock.dedup.keep_policy import KeepPolicy
 from penstock.dedup.normalise import normalised
 from penstock.dedup.phases import exists, file_name, files_of, listed
-from penstock.dedup.places import FileTable, Ids
-from penstock.dedup.removed import Removed, nothing_removed, write_removed
 from penstock.dedup.shuffle import Records, read_records, read_tables, write_tables
 from penstock.dedup.signing import Banding
+from penstock.dedup.similarity import (
+    HELD_BYTES,
+    MixedSimilarity,
+    SignatureSimilarity,
+    SimilarityMeasure,
+    TextSimilarity,
+)
 from penstock.dedup.texts import texts_of
 from penstock.kernels.shingles import Shingling
 
@@ -140,14 +146,16 @@ class CompareCandidates(ProcessingStage[FileGroupTask, FileGroupTask]):
             return nothing_removed()
         table = pa.concat_tables(tables).combine_chunks()
         candidates = Candidates(*(table[name].to_numpy() for name in ("component", "rank", "document")))
-        evidence: Evidence = Texts(table["text"], self.shingling, self.held_bytes)
+        measure: SimilarityMeasure = TextSimilarity(table["text"], self.shingling, self.held_bytes)
         if self.signatures is not None:
             signed = read_records(listed(self.signatures)["files"], partition, gathered_record(self.banding))
-            candidates, evidence = with_indexed(candidates, evidence, signed)
-        return decide(pairs, candidates, evidence, self.similarity_threshold)
+            candidates, measure = with_indexed(candidates, measure, signed)
+        return choose_removed(pairs, candidates, measure, self.similarity_threshold)
 
 
-def with_indexed(candidates: Candidates, texts: Evidence, signed: Records) -> tuple[Candidates, Evidence]:
+def with_indexed(
+    candidates: Candidates, texts: SimilarityMeasure, signed: Records
+) -> tuple[Candidates, SimilarityMeasure]:
     """Add the documents of an index to the candidates. ``signed`` holds the signatures of both."""
     known = signed[signed["document"] < 0]
     signed = signed[np.argsort(signed["document"])]
@@ -158,4 +166,4 @@ def with_indexed(candidates: Candidates, texts: Evidence, signed: Records) -> tu
         np.concatenate([candidates.ranks, known["rank"]]),
         np.concatenate([candidates.documents, known["document"]]),
     )
-    return together, TextsOrSignatures(texts, len(rows), Signatures(signatures))
+    return together, MixedSimilarity(texts, len(rows), SignatureSimilarity(signatures))

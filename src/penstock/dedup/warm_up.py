@@ -11,8 +11,8 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from penstock.dedup.evidence import Texts
 from penstock.dedup.signing import Banding
+from penstock.dedup.similarity import TextSimilarity
 from penstock.kernels import jaccard, json_strings, minhash, union
 from penstock.kernels.native import is_compiled
 from penstock.kernels.shingles import Shingling
@@ -34,7 +34,7 @@ def rehearse() -> None:
         minhash.band_hashes(signer.signatures(_TEXTS)[0], banding.num_bands)
     if _are_compiled(union.connect, jaccard._fill, jaccard._compare, jaccard._most_shingles):
         union.connect(np.arange(2), np.array([[0, 1]]))
-        Texts(_TEXTS, Shingling()).similarity(0, 0)
+        TextSimilarity(_TEXTS, Shingling()).similarity(0, 0)
 
 
 def _are_compiled(*kernels: Callable[..., object]) -> bool:

@@ -23,7 +23,7 @@ with for_good():
         "penstock.backends.local.process",
         "penstock.dedup.exact",
         "penstock.dedup.index",
-        "penstock.dedup.outcome",
+        "penstock.dedup.duplicate_table",
         "penstock.dedup.removal",
         "penstock.text.io.parquet",
         "penstock.text.io.row_groups",

@@ -26,11 +26,11 @@ def write_kept_documents(
     return [*source.again(name, at_once=True, is_written_again=True), decide, target]
 
 
-def run_to_end(
+def run_stages(
     name: str,
     stages: Sequence[Stage],
     executor: Executor | None,
-    place: WorkFolder,
+    work_folder: WorkFolder,
     started: float,
     numbers: Callable[[], dict[str, Any]],
     on_success: Callable[[], None] | None = None,
@@ -41,7 +41,7 @@ def run_to_end(
     the result. ``on_success`` is called after the run, only if nothing failed.
     """
     for stage in stages:
-        stage.__dict__["_reach"] = place.reach  # known in every process that one of them gets to
+        stage.__dict__["_reach"] = work_folder.reach  # known in every process that one of them gets to
     pipeline = Pipeline(name, stages=stages)
     pipeline.keeps_progress = True
     tasks = pipeline.run(executor)
@@ -51,5 +51,5 @@ def run_to_end(
     result.add_pipeline_tasks(name.replace(" ", "_"), tasks)
     result.extend_metadata(numbers())
     result.add_metadata("total_time", time.monotonic() - started)
-    place.clear()
+    work_folder.clear()
     return result

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.dedup.candidates import Pairs, unique_pairs
-from penstock.dedup.evidence import Evidence
-from penstock.dedup.places import Ids
-from penstock.dedup.removed import Removed, nothing_removed
+from penstock.dedup.document_ids import Ids
+from penstock.dedup.duplicate_pairs import Removed, nothing_removed
+from penstock.dedup.similarity import SimilarityMeasure
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,10 @@ class Candidates:
     documents: Ids
 
 
-def decide(found: npt.NDArray[np.void], candidates: Candidates, evidence: Evidence, threshold: float) -> Removed:
-    """Return the documents to remove, from the records of candidate pairs and the evidence about the documents."""
+def choose_removed(
+    found: npt.NDArray[np.void], candidates: Candidates, measure: SimilarityMeasure, threshold: float
+) -> Removed:
+    """Return the documents to remove, from the records of candidate pairs and a measure of similarity."""
     if not len(found):
         return nothing_removed()
     documents = candidates.documents
@@ -41,15 +43,15 @@ def decide(found: npt.NDArray[np.void], candidates: Candidates, evidence: Eviden
     places = place_of[by_id[np.searchsorted(documents[by_id], pairs)]]
     # In each pair, the document with the higher position is the one that may be removed.
     pairs = unique_pairs(np.sort(places, axis=1)[:, ::-1])
-    removed, kept, similarities = _match_with_kept(pairs, order, evidence, threshold)
+    removed, kept, similarities = _match_with_kept(pairs, order, measure, threshold)
     estimated = [
-        evidence.is_estimated(kept_row, row) for kept_row, row in zip(kept.tolist(), removed.tolist(), strict=True)
+        measure.is_estimated(kept_row, row) for kept_row, row in zip(kept.tolist(), removed.tolist(), strict=True)
     ]
     return Removed(documents[removed], documents[kept], similarities, np.array(estimated, dtype=np.bool_))
 
 
 def _match_with_kept(
-    pairs: Pairs, order: Ids, evidence: Evidence, threshold: float
+    pairs: Pairs, order: Ids, measure: SimilarityMeasure, threshold: float
 ) -> tuple[Ids, Ids, npt.NDArray[np.float64]]:
     """Return the rows of removed documents, the rows of the documents kept for them, and their similarities.
 
@@ -67,7 +69,7 @@ def _match_with_kept(
             if kept in tried:
                 continue
             tried.add(kept)
-            similarity = evidence.similarity(rows[kept], rows[document])
+            similarity = measure.similarity(rows[kept], rows[document])
             if similarity >= threshold:
                 kept_for[document] = kept
                 similarities.append(similarity)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.dedup.arrays import load_array, save_array
-from penstock.dedup.places import ID_FIELD, Ids
+from penstock.dedup.document_ids import ID_FIELD, Ids
 from penstock.storage.atomic import atomic_write
 
 KEPT_FIELD = "kept_id"

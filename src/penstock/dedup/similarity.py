@@ -18,7 +18,7 @@ from penstock.kernels.text_buffer import text_buffer
 HELD_BYTES = 128 << 20
 
 
-class Evidence(Protocol):
+class SimilarityMeasure(Protocol):
     """A measure of similarity between documents, which are numbered by row."""
 
     def similarity(self, stays: int, document: int) -> float:
@@ -28,7 +28,7 @@ class Evidence(Protocol):
         """Tell whether this similarity is an estimate."""
 
 
-class Texts:
+class TextSimilarity:
     """Similarity from the shingles of the texts; the most recently used shingle sets are cached."""
 
     def __init__(self, column: pa.ChunkedArray, shingling: Shingling, max_bytes: int = HELD_BYTES) -> None:
@@ -61,7 +61,7 @@ class Texts:
         return made
 
 
-class Signatures:
+class SignatureSimilarity:
     """Similarity from MinHash signatures: the share of equal values estimates the Jaccard similarity."""
 
     def __init__(self, signatures: Words) -> None:
@@ -76,13 +76,13 @@ class Signatures:
         return True
 
 
-class TextsOrSignatures:
+class MixedSimilarity:
     """Similarity from texts for documents of the input, from signatures for those of an index.
 
     Rows of the input come first; row ``count`` is the first of the index.
     """
 
-    def __init__(self, texts: Evidence, count: int, signatures: Signatures) -> None:
+    def __init__(self, texts: SimilarityMeasure, count: int, signatures: SignatureSimilarity) -> None:
         self._texts = texts
         self._count = count
         self._signatures = signatures
@@ -95,5 +95,5 @@ class TextsOrSignatures:
         """Return True if the kept document is in the index, or if its text is sampled."""
         return self._for(stays).is_estimated(stays, document)
 
-    def _for(self, stays: int) -> Evidence:
+    def _for(self, stays: int) -> SimilarityMeasure:
         return self._texts if stays < self._count else self._signatures

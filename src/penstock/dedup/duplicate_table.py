@@ -9,10 +9,10 @@ import numpy as np
 
 from penstock.core.files import FileGroupTask
 from penstock.dedup.arrays import save_array
+from penstock.dedup.document_ids import FileTable
+from penstock.dedup.duplicate_pairs import Removed, joined, read_removed, rows_of, write_table_of_removed
 from penstock.dedup.phases import LISTING, AllInOne, files_of, listed
-from penstock.dedup.places import FileTable
 from penstock.dedup.removal import similarities_beside
-from penstock.dedup.removed import Removed, joined, read_removed, rows_of, write_table_of_removed
 from penstock.dedup.work_folder import OUTCOME
 from penstock.errors import PenstockError
 from penstock.storage.atomic import atomic_write
@@ -27,7 +27,7 @@ class DuplicateAlarmError(PenstockError):
     """A source would lose a larger share of its documents than ``max_removed_share``."""
 
 
-class ListTwins(AllInOne):
+class ListExactDuplicates(AllInOne):
     """Write the ids of all exact duplicates as one sorted array."""
 
     name = "list_exact_duplicates"
@@ -42,10 +42,10 @@ class ListTwins(AllInOne):
         return FileGroupTask(task.dataset_name, [self.path])
 
 
-class Conclude(AllInOne):
+class WriteDuplicateTable(AllInOne):
     """Write the table of duplicates and the list of documents to remove; check the loss of each source."""
 
-    name = "conclude"
+    name = "write_duplicate_table"
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ def write_outcome(removed_list: str, numbers: dict[str, int]) -> None:
 def with_exact(fuzzy: Removed, exact: Removed) -> Removed:
     """Add exact duplicates. If the document kept for one is itself removed, refer to the document kept for that.
 
-    >>> from penstock.dedup.removed import measured
+    >>> from penstock.dedup.duplicate_pairs import measured
     >>> one, two = np.array([1]), np.array([2])
     >>> with_exact(measured(two, one, np.array([0.9])), measured(np.array([5]), two, np.ones(1)))[1:3]
     (array([1, 1]), array([0.9, 0.9]))

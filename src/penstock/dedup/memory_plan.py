@@ -23,7 +23,7 @@ _MAX_PARTITIONS = 1024
 
 
 @dataclass(frozen=True)
-class Arithmetic:
+class MemoryPlan:
     """Memory plan of a fuzzy deduplication, computed from the size of its input.
 
     The number of partitions and the bands per round are chosen to fit into memory. Numbers that the user chose are
@@ -79,7 +79,7 @@ class Arithmetic:
         needed = ceil(self.record_bytes * _COPIES_OF_RECORD / self.per_worker)
         return max(_MIN_PARTITIONS, self.workers, needed)
 
-    def fitted(self) -> Arithmetic:
+    def fitted(self) -> MemoryPlan:
         """Return the plan with the most bands per round that fit into memory; fewer rounds are faster."""
         for bands in range(self.banding.num_bands, 0, -1):
             tried = replace(self, banding=replace(self.banding, bands_per_iteration=bands))
