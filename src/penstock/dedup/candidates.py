@@ -14,11 +14,12 @@ from penstock.dedup.exact import partition_of
 from penstock.dedup.phases import LISTING, exists, listed
 from penstock.dedup.shuffle import Records, read_records, read_span
 from penstock.dedup.signing import BAND_RECORD
+from penstock.dedup.stored_stage import StoredStage
 
 Pairs = npt.NDArray[np.int64]
 
 
-class FindCandidates(ProcessingStage[FileGroupTask, FileGroupTask]):
+class FindCandidates(StoredStage, ProcessingStage[FileGroupTask, FileGroupTask]):
     """Find documents that share a band, in one partition of one round of bands.
 
     Of exact duplicates only the kept document takes part.

@@ -16,9 +16,10 @@ from penstock.dedup.phases import exists, file_name, files_of
 from penstock.dedup.shuffle import read_records, write_records
 from penstock.dedup.signing import Banding, signature_record
 from penstock.dedup.similarity import SignatureSimilarity
+from penstock.dedup.stored_stage import StoredStage
 
 
-class GatherSignatures(ProcessingStage[FileGroupTask, FileGroupTask]):
+class GatherSignatures(StoredStage, ProcessingStage[FileGroupTask, FileGroupTask]):
     """Write the signatures of candidates, partitioned so that documents to compare are in the same partition."""
 
     name = "gather_signatures"
@@ -48,7 +49,7 @@ class GatherSignatures(ProcessingStage[FileGroupTask, FileGroupTask]):
         return FileGroupTask(task.dataset_name, [path])
 
 
-class CompareSignatures(ProcessingStage[FileGroupTask, FileGroupTask]):
+class CompareSignatures(StoredStage, ProcessingStage[FileGroupTask, FileGroupTask]):
     """Estimate the similarity of the candidates of one partition, and decide which are removed."""
 
     name = "compare_signatures"

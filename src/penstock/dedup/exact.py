@@ -17,6 +17,7 @@ from penstock.dedup.keep_policy import KeepPolicy
 from penstock.dedup.normalise import normalised
 from penstock.dedup.phases import exists, file_name, files_of
 from penstock.dedup.shuffle import Records, read_records, read_span, write_records
+from penstock.dedup.stored_stage import StoredStage
 from penstock.dedup.texts import texts_of
 from penstock.dedup.urls import normalised_urls
 from penstock.kernels.text_hash import text_hashes
@@ -24,7 +25,7 @@ from penstock.kernels.text_hash import text_hashes
 EXACT_RECORD = np.dtype([("low", np.uint64), ("high", np.uint64), ("rank", np.float64), ("document", np.int64)])
 
 
-class HashTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
+class HashTexts(StoredStage, ProcessingStage[DocumentBatch, FileGroupTask]):
     """Write the hash of every text with the id of its document."""
 
     name = "hash_texts"
@@ -72,7 +73,7 @@ class HashTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
         return FileGroupTask(task.dataset_name, [name], _metadata={"counts": self.table.counts(documents)})
 
 
-class FindExactDuplicates(ProcessingStage[FileGroupTask, FileGroupTask]):
+class FindExactDuplicates(StoredStage, ProcessingStage[FileGroupTask, FileGroupTask]):
     """Find the exact duplicates of one partition."""
 
     name = "find_exact_duplicates"

@@ -27,7 +27,7 @@ from penstock.dedup.run_workflow import run_stages, write_kept_documents
 from penstock.dedup.work_folder import INSIDE_OUTPUT, WorkFolder, memory_and_workers
 from penstock.errors import InputError
 from penstock.kernels.text_hash import TEXT_HASH
-from penstock.storage.reach import Reach
+from penstock.storage.folder_options import FolderOptions
 
 # Measured: number of copies of a record in memory while its partition is sorted.
 _COPIES_OF_RECORD = 5
@@ -115,7 +115,8 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         """Find the duplicates, and remove them if requested. ``initial_tasks`` replace ``input_path``."""
         started = time.monotonic()
         folders = [self.output_path, self.cache_path, *([self.index_path] if self.index_path else [])]
-        reach = Reach(folders, self.write_kwargs.get("storage_options"))
+        folder_options = FolderOptions(folders, self.write_kwargs.get("storage_options"))
+        folder_options.register()
         source = self.input.or_tasks(initial_tasks, type(self).__name__)
         parameter = "url_field" if self.kind == "url" else "text_field"
         survey = source.look(self.output_path, self.text_field, parameter, [self.cache_path, self.index_path])
@@ -126,7 +127,7 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         work_folder = WorkFolder(
             self.cache_path,
             {"files": survey.files, "index": known, **self._parameters()},
-            reach,
+            folder_options,
             output_path=self.output_path,
             outputs=[duplicates],
             generation=f"{index.path}/{generation}" if index else None,

@@ -35,7 +35,7 @@ from penstock.kernels.minhash import is_warm
 from penstock.kernels.shingles import Shingling
 from penstock.kernels.signing import choose_device
 from penstock.kernels.text_hash import TEXT_HASH
-from penstock.storage.reach import Reach
+from penstock.storage.folder_options import FolderOptions
 
 Stage = ProcessingStage[Any, Any]
 _VERIFY = ("shingles", "signature")
@@ -140,7 +140,8 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
         """Find the duplicates, and remove them if requested. ``initial_tasks`` replace ``input_path``."""
         started = time.monotonic()
         folders = [self.output_path, self.cache_path, *([self.index_path] if self.index_path else [])]
-        reach = Reach(folders, self.write_kwargs.get("storage_options"))
+        folder_options = FolderOptions(folders, self.write_kwargs.get("storage_options"))
+        folder_options.register()
         source = self.input.or_tasks(initial_tasks, type(self).__name__)
         survey = source.look(self.output_path, self.text_field, others=[self.cache_path, self.index_path])
         index, generation = self._index(survey)
@@ -148,7 +149,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
         work_folder = WorkFolder(
             self.cache_path,
             {"files": survey.files, "index": known, **self._parameters()},
-            reach,
+            folder_options,
             output_path=self.output_path,
             outputs=[f"{self.output_path}/{TABLES['fuzzy']}"],
             generation=f"{index.path}/{generation}" if index else None,

@@ -24,6 +24,7 @@ from penstock.dedup.input_survey import InputSurvey
 from penstock.dedup.phases import LISTING, exists, listed
 from penstock.dedup.shuffle import Records, read_span, write_records
 from penstock.dedup.signing import BAND_RECORD
+from penstock.dedup.stored_stage import StoredStage
 from penstock.dedup.work_folder import digest_of
 from penstock.errors import InputError
 from penstock.storage.atomic import atomic_write
@@ -126,7 +127,7 @@ class Index:
         return sum(generation.documents for generation in self.generations)
 
 
-class AddToIndex(ProcessingStage[FileGroupTask, FileGroupTask]):
+class AddToIndex(StoredStage, ProcessingStage[FileGroupTask, FileGroupTask]):
     """Write the hashes and signatures of the kept documents of one task into the index."""
 
     name = "add_to_index"

@@ -26,7 +26,7 @@ from penstock.dedup.phases import Phase
 from penstock.dedup.run_workflow import run_stages, write_kept_documents
 from penstock.dedup.work_folder import INSIDE_OUTPUT, WorkFolder, memory_and_workers
 from penstock.storage.filesystem import filesystem_of, remove_folder
-from penstock.storage.reach import Reach
+from penstock.storage.folder_options import FolderOptions
 
 _COPIES_OF_RECORD = 5
 _MIN_PARTITIONS = 4
@@ -92,14 +92,15 @@ class LineDeduplicationWorkflow(WorkflowBase):
         """Count passages, cut the common ones, and write the documents."""
         started = time.monotonic()
         folders = [self.output_path, self.cache_path]
-        reach = Reach(folders, self.write_kwargs.get("storage_options"))
+        folder_options = FolderOptions(folders, self.write_kwargs.get("storage_options"))
+        folder_options.register()
         source = self.input.or_tasks(initial_tasks, type(self).__name__)
         survey = source.look(self.output_path, self.text_field, others=[self.cache_path])
         receipts = f"{self.output_path}/{TABLES[self.unit]}"
         work_folder = WorkFolder(
             self.cache_path,
             {"files": survey.files, **self._parameters()},
-            reach,
+            folder_options,
             output_path=self.output_path,
             outputs=[receipts],
         )

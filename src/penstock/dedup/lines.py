@@ -21,6 +21,7 @@ from penstock.dedup.keep_policy import KeepPolicy
 from penstock.dedup.passages import SEPARATORS, Passages, passages_of
 from penstock.dedup.phases import LISTING, exists, file_name, files_of, listed
 from penstock.dedup.shuffle import Records, read_records, write_records
+from penstock.dedup.stored_stage import StoredStage
 from penstock.dedup.texts import texts_of, with_texts
 from penstock.storage.atomic import atomic_write
 
@@ -29,7 +30,7 @@ COMMON_RECORD = np.dtype([("high", np.uint64), ("low", np.uint64), ("documents",
 _MAX_EXCERPT_CHARACTERS = 200
 
 
-class HashPassages(ProcessingStage[DocumentBatch, FileGroupTask]):
+class HashPassages(StoredStage, ProcessingStage[DocumentBatch, FileGroupTask]):
     """Write the hash of every line or paragraph, once for each document that contains it."""
 
     name = "hash_passages"
@@ -70,7 +71,7 @@ class HashPassages(ProcessingStage[DocumentBatch, FileGroupTask]):
         return FileGroupTask(task.dataset_name, [path], _metadata={"counts": self.table.counts(documents)})
 
 
-class FindCommonPassages(ProcessingStage[FileGroupTask, FileGroupTask]):
+class FindCommonPassages(StoredStage, ProcessingStage[FileGroupTask, FileGroupTask]):
     """Find the passages of one partition that occur in more than ``max_documents`` documents."""
 
     name = "find_common_passages"
@@ -103,7 +104,7 @@ def common_passages(records: Records, max_documents: int) -> Records:
     return chosen
 
 
-class CutPassages(ProcessingStage[DocumentBatch, DocumentBatch]):
+class CutPassages(StoredStage, ProcessingStage[DocumentBatch, DocumentBatch]):
     """Cut common and repeated passages from documents, and write a receipt for each cut.
 
     A document with no text left is dropped. A document from which nothing is cut is returned unchanged.
@@ -142,6 +143,7 @@ class CutPassages(ProcessingStage[DocumentBatch, DocumentBatch]):
 
     def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
         """Reset the cached list of common passages."""
+        super().setup(worker_metadata)
         self._parts: list[Records] | None = None
 
     def process(self, task: DocumentBatch) -> DocumentBatch:

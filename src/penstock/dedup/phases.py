@@ -16,6 +16,7 @@ from penstock.core.files import FileGroupTask
 from penstock.core.resources import Resources
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import EmptyTask, Task
+from penstock.dedup.stored_stage import StoredStage
 from penstock.storage.atomic import atomic_write
 from penstock.storage.filesystem import filesystem_of, open_stored, remove_folder
 
@@ -40,7 +41,7 @@ class ListedFiles(FileGroupTask):
     noun: ClassVar[str] = "listed files"
 
 
-class Phase(ProcessingStage[Task[Any], FileGroupTask]):
+class Phase(StoredStage, ProcessingStage[Task[Any], FileGroupTask]):
     """Wait for all upstream tasks, write a list of the files they made, and emit one task per partition.
 
     Each task names the list and the number of its partition. ``followers`` are folders with results that an earlier
@@ -88,7 +89,7 @@ class Spread(Phase):
     batch_size = 1
 
 
-class Again(ProcessingStage[Task[Any], FileGroupTask]):
+class Again(StoredStage, ProcessingStage[Task[Any], FileGroupTask]):
     """Wait for all upstream tasks, then list the input again for another pass."""
 
     is_barrier = True
@@ -125,7 +126,7 @@ class AgainAtOnce(Again):
     batch_size = 1
 
 
-class AllInOne(ProcessingStage[FileGroupTask, FileGroupTask]):
+class AllInOne(StoredStage, ProcessingStage[FileGroupTask, FileGroupTask]):
     """A stage that gets a single task for all files. It runs in one worker with the phases around it."""
 
     def num_workers(self) -> int:
@@ -133,7 +134,7 @@ class AllInOne(ProcessingStage[FileGroupTask, FileGroupTask]):
         return 1
 
 
-class EachFile(ProcessingStage[FileGroupTask, FileGroupTask]):
+class EachFile(StoredStage, ProcessingStage[FileGroupTask, FileGroupTask]):
     """Emit one task for every file that an earlier phase listed, and for every file in ``others``."""
 
     resources = _NO_CPU

@@ -15,11 +15,12 @@ from penstock.core.verdicts import Verdicts
 from penstock.core.worker_info import WorkerMetadata
 from penstock.dedup.arrays import load_array
 from penstock.dedup.document_ids import FileTable, Ids
+from penstock.dedup.stored_stage import StoredStage
 from penstock.errors import InputError
 from penstock.text.text_column import text_column
 
 
-class RemoveDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
+class RemoveDocuments(StoredStage, ProcessingStage[DocumentBatch, DocumentBatch]):
     """Drop the documents whose ids are on a list.
 
     ``duplicates`` is the path of the table of duplicates, which ``penstock why`` reads. If it is set, each drop is
@@ -35,6 +36,7 @@ class RemoveDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
 
     def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
         """Reset the cached list."""
+        super().setup(worker_metadata)
         self._removed: Ids | None = None
         self._known: npt.NDArray[np.float64] | None = None
 
@@ -59,7 +61,7 @@ class RemoveDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
         return scores
 
 
-class RemoveByColumn(ProcessingStage[DocumentBatch, DocumentBatch]):
+class RemoveByColumn(StoredStage, ProcessingStage[DocumentBatch, DocumentBatch]):
     """Drop the documents whose value in an id column is on a list."""
 
     name = "remove_duplicates"
@@ -75,6 +77,7 @@ class RemoveByColumn(ProcessingStage[DocumentBatch, DocumentBatch]):
 
     def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
         """Reset the cached list."""
+        super().setup(worker_metadata)
         self._removed: npt.NDArray[Any] | None = None
 
     def process(self, task: DocumentBatch) -> DocumentBatch:

@@ -18,12 +18,13 @@ from penstock.dedup.document_ids import ID_FIELD, FileTable
 from penstock.dedup.duplicate_pairs import KEPT_FIELD
 from penstock.dedup.inputs import Input, writer
 from penstock.dedup.removal import RemoveByColumn, RemoveDocuments
+from penstock.dedup.stored_stage import use_folder_options
 from penstock.dedup.work_folder import WorkFolder
 from penstock.errors import InputError
 from penstock.storage.filesystem import open_stored
+from penstock.storage.folder_options import FolderOptions
 from penstock.storage.formats import PARQUET
 from penstock.storage.listing import list_files
-from penstock.storage.reach import Reach
 from penstock.storage.same_place import is_inside, resolved
 
 
@@ -87,8 +88,11 @@ class TextDuplicatesRemovalWorkflow(WorkflowBase):
     ) -> WorkflowRunResult:
         """Read the input, remove the listed documents, and write the others."""
         started = time.monotonic()
-        reach = Reach([self.output_path], self.output_kwargs.get("storage_options"))
-        work_folder = WorkFolder(f"{self.output_path}/_penstock/removal", {"ids": self.ids_to_remove_path}, reach)
+        folder_options = FolderOptions([self.output_path], self.output_kwargs.get("storage_options"))
+        folder_options.register()
+        work_folder = WorkFolder(
+            f"{self.output_path}/_penstock/removal", {"ids": self.ids_to_remove_path}, folder_options
+        )
         first_tasks = initial_tasks[: self.input_task_limit] if initial_tasks is not None else None
         source = self.input.or_tasks(first_tasks, type(self).__name__)
         source.keep_apart(self.output_path)
@@ -127,7 +131,7 @@ class TextDuplicatesRemovalWorkflow(WorkflowBase):
                     file_extension=self.output_file_extension,
                 ),
             ]
-            remove.__dict__["_reach"] = reach
+            use_folder_options(stages, folder_options)
             tasks = Pipeline("removal of duplicates", stages=stages).run(executor)
             result = WorkflowRunResult("text_duplicates_removal")
             result.add_pipeline_tasks("removal", tasks)

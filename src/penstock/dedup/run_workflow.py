@@ -11,6 +11,7 @@ from penstock.core.pipeline import Pipeline
 from penstock.core.workflow import WorkflowRunResult
 from penstock.dedup.inputs import Input, Stage, writer
 from penstock.dedup.ownership import DEDUPLICATED
+from penstock.dedup.stored_stage import use_folder_options
 from penstock.dedup.work_folder import WorkFolder
 
 
@@ -40,8 +41,7 @@ def run_stages(
     The caller must hold the locks of the work folder. ``numbers`` is called after the run and returns metadata for
     the result. ``on_success`` is called after the run, only if nothing failed.
     """
-    for stage in stages:
-        stage.__dict__["_reach"] = work_folder.reach  # known in every process that one of them gets to
+    use_folder_options(stages, work_folder.folder_options)
     pipeline = Pipeline(name, stages=stages)
     pipeline.keeps_progress = True
     tasks = pipeline.run(executor)

@@ -22,6 +22,7 @@ from penstock.dedup.keep_policy import KeepPolicy
 from penstock.dedup.normalise import normalised
 from penstock.dedup.phases import exists, file_name
 from penstock.dedup.shuffle import write_records
+from penstock.dedup.stored_stage import StoredStage
 from penstock.dedup.texts import texts_of
 from penstock.kernels.text_hash import text_hashes
 
@@ -67,7 +68,7 @@ def round_name(bands: slice) -> str:
     return f"band_{bands.start}-band_{bands.stop}"
 
 
-class SignTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
+class SignTexts(StoredStage, ProcessingStage[DocumentBatch, FileGroupTask]):
     """Write the hash of the text, and of each band of the MinHash signature, for every document.
 
     A document that is too short for a single shingle has no bands; only exact duplicates of it are found.
@@ -107,6 +108,7 @@ class SignTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
 
     def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
         """Prepare the permutations on the device that computes signatures."""
+        super().setup(worker_metadata)
         from penstock.kernels.signing import Signer  # imports Numba, which the driver does not need
 
         self._signer = Signer(

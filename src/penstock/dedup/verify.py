@@ -30,11 +30,12 @@ from penstock.dedup.similarity import (
     SimilarityMeasure,
     TextSimilarity,
 )
+from penstock.dedup.stored_stage import StoredStage
 from penstock.dedup.texts import texts_of
 from penstock.kernels.shingles import Shingling
 
 
-class GatherTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
+class GatherTexts(StoredStage, ProcessingStage[DocumentBatch, FileGroupTask]):
     """Write the texts of candidates, partitioned so that documents to compare are in the same partition."""
 
     name = "gather_texts"
@@ -64,6 +65,7 @@ class GatherTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
 
     def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
         """Reset the cached list of candidates."""
+        super().setup(worker_metadata)
         self._candidates: tuple[Ids, Ids] | None = None
 
     def process(self, task: DocumentBatch) -> FileGroupTask:
@@ -105,7 +107,7 @@ class GatherTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
         return FileGroupTask(task.dataset_name, [path])
 
 
-class CompareCandidates(ProcessingStage[FileGroupTask, FileGroupTask]):
+class CompareCandidates(StoredStage, ProcessingStage[FileGroupTask, FileGroupTask]):
     """Compare the candidates of one partition, and decide which are removed.
 
     Documents of an index have only signatures; ``signatures`` is the listing of the files that hold them.

@@ -13,8 +13,8 @@ from penstock.core.sizes import parse_bytes
 from penstock.dedup.phases import exists
 from penstock.storage.atomic import atomic_write
 from penstock.storage.filesystem import open_stored, remove_folder
+from penstock.storage.folder_options import FolderOptions
 from penstock.storage.leftovers import remove_leftovers
-from penstock.storage.reach import Reach
 from penstock.storage.run_folder import FOLDER_NAME, LOCK
 from penstock.storage.run_lock import RunLock
 from penstock.storage.whole_removal import finish_removal, remove_whole
@@ -38,14 +38,14 @@ class WorkFolder:
         self,
         cache_path: str,
         parameters: dict[str, Any],
-        reach: Reach | None = None,
+        folder_options: FolderOptions | None = None,
         *,
         output_path: str | None = None,
         outputs: Sequence[str] = (),
         generation: str | None = None,
     ) -> None:
-        # Travels with the stages that write here.
-        self.reach = reach
+        # Storage options for the stages that write here.
+        self.folder_options = folder_options
         self.folder = f"{cache_path}/{digest_of({'form': _FORMAT_VERSION, **parameters})}"
         self._is_inside_output = cache_path.endswith(f"/{INSIDE_OUTPUT}")
         # Folder that is removed at the end.

@@ -19,7 +19,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from penstock.errors import InputError
 from penstock.storage.compression import Decompressed, compression_of
-from penstock.storage.reach import options_for
+from penstock.storage.folder_options import options_for
 
 _SPECIAL_FILES = (
     (stat.S_ISFIFO, "named pipe"),
