@@ -1,4 +1,4 @@
-"""Finding documents that are there more than once, and removing them."""
+"""Find duplicate documents (exact, fuzzy, by URL, by line) and remove them."""
 
 from penstock.dedup.duplicate_table import DuplicateAlarmError
 from penstock.dedup.exact_workflow import ExactDeduplicationWorkflow
