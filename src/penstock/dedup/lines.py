@@ -159,12 +159,12 @@ class CutPassages(StoredStage, ProcessingStage[DocumentBatch, DocumentBatch]):
         self._write_receipts(task, passages, cut, found, documents[rows])
         changed = np.unique(rows[cut])
         texts = passages.joined(~cut, SEPARATORS[self.unit], changed)
-        stays = np.ones(len(documents), dtype=np.bool_)
-        stays[changed] = pc.not_equal(pc.utf8_trim_whitespace(texts), "").to_numpy(zero_copy_only=False)
+        is_kept = np.ones(len(documents), dtype=np.bool_)
+        is_kept[changed] = pc.not_equal(pc.utf8_trim_whitespace(texts), "").to_numpy(zero_copy_only=False)
         if task.source_rows is not None:
-            self.record(Verdicts(self.name, task.source_rows, stays))
+            self.record(Verdicts(self.name, task.source_rows, is_kept))
         self._log_metric("passages_cut", float(cut.sum()))
-        return with_texts(task, self.text_field, changed, texts).select(np.flatnonzero(stays))
+        return with_texts(task, self.text_field, changed, texts).select(np.flatnonzero(is_kept))
 
     def _look_up(self, passages: Passages) -> Records:
         """Return a ``COMMON_RECORD`` for each passage; all zeros if the passage is not common."""

@@ -40,10 +40,10 @@ class Passages:
         first[order[1:][same]] = False
         return first
 
-    def joined(self, stays: npt.NDArray[np.bool_], separator: str, rows: npt.NDArray[np.int64]) -> pa.Array:
-        """Return the texts of some documents, joined from the passages for which ``stays`` is true."""
-        sizes = np.bincount(self.rows[stays], minlength=len(self.borders) - 1)
-        chosen = np.isin(self.rows, rows) & stays
+    def joined(self, keep: npt.NDArray[np.bool_], separator: str, rows: npt.NDArray[np.int64]) -> pa.Array:
+        """Return the texts of some documents, joined from the passages for which ``keep`` is true."""
+        sizes = np.bincount(self.rows[keep], minlength=len(self.borders) - 1)
+        chosen = np.isin(self.rows, rows) & keep
         borders = np.concatenate([[0], np.cumsum(sizes[rows])])
         parts = pa.LargeListArray.from_arrays(pa.array(borders, pa.int64()), self.texts.filter(pa.array(chosen)))
         return pc.binary_join(parts, pa.scalar(separator, pa.large_string()))

@@ -85,10 +85,10 @@ class RemoveByColumn(StoredStage, ProcessingStage[DocumentBatch, DocumentBatch])
         if self._removed is None:
             self._removed = load_array(self.removed_list)
         ids = text_column(task, self.id_field) if task.holds_json(self.id_field) else task.column(self.id_field)
-        stays = ~is_among(self._ids(ids, self._removed), self._removed)
+        is_kept = ~is_among(self._ids(ids, self._removed), self._removed)
         if task.source_rows is not None:
-            self.record(Verdicts(self.name, task.source_rows, stays))
-        kept = task if stays.all() else task.select(np.flatnonzero(stays))
+            self.record(Verdicts(self.name, task.source_rows, is_kept))
+        kept = task if is_kept.all() else task.select(np.flatnonzero(is_kept))
         return self._without_ids(kept) if self.drop_id_field else kept
 
     def _without_ids(self, task: DocumentBatch) -> DocumentBatch:

@@ -21,10 +21,10 @@ HELD_BYTES = 128 << 20
 class SimilarityMeasure(Protocol):
     """A measure of similarity between documents, which are numbered by row."""
 
-    def similarity(self, stays: int, document: int) -> float:
+    def similarity(self, kept: int, document: int) -> float:
         """Return the similarity of a document to a kept document."""
 
-    def is_estimated(self, stays: int, document: int) -> bool:
+    def is_estimated(self, kept: int, document: int) -> bool:
         """Tell whether this similarity is an estimate."""
 
 
@@ -38,13 +38,13 @@ class TextSimilarity:
         self._held_bytes = 0
         self._max_bytes = max_bytes
 
-    def similarity(self, stays: int, document: int) -> float:
+    def similarity(self, kept: int, document: int) -> float:
         """Return the Jaccard similarity: shingles in both texts divided by shingles in either."""
-        return self._comparing.similarity(self._shingles(stays), self._text(document))
+        return self._comparing.similarity(self._shingles(kept), self._text(document))
 
-    def is_estimated(self, stays: int, document: int) -> bool:
+    def is_estimated(self, kept: int, document: int) -> bool:
         """Return True if the kept text is so large that its shingles are sampled."""
-        return is_sampled(self._text(stays))
+        return is_sampled(self._text(kept))
 
     def _text(self, row: int) -> npt.NDArray[np.uint8]:
         return self._data[self._offsets[row] : self._offsets[row + 1]]
@@ -67,11 +67,11 @@ class SignatureSimilarity:
     def __init__(self, signatures: Words) -> None:
         self._signatures = signatures
 
-    def similarity(self, stays: int, document: int) -> float:
+    def similarity(self, kept: int, document: int) -> float:
         """Return the share of equal values in the two signatures."""
-        return float((self._signatures[stays] == self._signatures[document]).mean())
+        return float((self._signatures[kept] == self._signatures[document]).mean())
 
-    def is_estimated(self, stays: int, document: int) -> bool:
+    def is_estimated(self, kept: int, document: int) -> bool:
         """Return True: signatures only estimate."""
         return True
 
@@ -87,13 +87,13 @@ class MixedSimilarity:
         self._count = count
         self._signatures = signatures
 
-    def similarity(self, stays: int, document: int) -> float:
+    def similarity(self, kept: int, document: int) -> float:
         """Return the similarity from the texts if both are available, otherwise from the signatures."""
-        return self._for(stays).similarity(stays, document)
+        return self._for(kept).similarity(kept, document)
 
-    def is_estimated(self, stays: int, document: int) -> bool:
+    def is_estimated(self, kept: int, document: int) -> bool:
         """Return True if the kept document is in the index, or if its text is sampled."""
-        return self._for(stays).is_estimated(stays, document)
+        return self._for(kept).is_estimated(kept, document)
 
-    def _for(self, stays: int) -> SimilarityMeasure:
-        return self._texts if stays < self._count else self._signatures
+    def _for(self, kept: int) -> SimilarityMeasure:
+        return self._texts if kept < self._count else self._signatures
