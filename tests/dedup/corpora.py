@@ -81,7 +81,7 @@ class Names:
         return json.loads(file.read_bytes()[offset:].split(b"\n")[0])["id"]
 
 
-def twins(folder: Path, kind: str = "Fuzzy") -> dict[Any, tuple[Any, float]]:
+def kept_by_removed(folder: Path, kind: str = "Fuzzy") -> dict[Any, tuple[Any, float]]:
     """Return the kept document and the similarity for each removed document, by its own id."""
     names = Names(folder / f"{kind.lower()}_id_generator.json")
     rows = removed_rows(folder / f"{kind}DuplicateIds")

@@ -20,10 +20,10 @@ from corpora import (
     exact,
     fuzzy,
     ids,
+    kept_by_removed,
     quiet,
     read_documents,
     removed_rows,
-    twins,
     write_corpus,
     write_jsonl,
     write_parquet,
@@ -136,4 +136,4 @@ def test_file_without_text_column_does_not_affect_files_in_the_same_task(
     write(tmp_path / f"in/b/other.{kind}", [{"id": "x", "body": "a text under another name"}])
     with pytest.raises(PenstockError, match=r"^1 of the input could not be processed[^$]*'text' is missing"):
         exact(tmp_path, input_filetype=kind).run(StreamingExecutor(show_progress=False, cpus=2))
-    assert sorted(twins(tmp_path / "out", "Exact")) == [f"c{n}" for n in range(5)]
+    assert sorted(kept_by_removed(tmp_path / "out", "Exact")) == [f"c{n}" for n in range(5)]

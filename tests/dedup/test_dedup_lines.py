@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from corpora import contents, ids, quiet, read_documents, removed_rows, twins, write_jsonl, write_parquet
+from corpora import contents, ids, kept_by_removed, quiet, read_documents, removed_rows, write_jsonl, write_parquet
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -171,4 +171,4 @@ def test_one_document_per_url_is_kept_and_all_without_a_url(tmp_path: Path) -> N
         )
         assert workflow.run(quiet()).get_metadata("num_duplicates") == 1
         assert ids(tmp_path / output / "deduplicated") == sorted([stays, "2", "3", "4", "5"])
-    assert twins(tmp_path / "newest", "Url") == {"0": ("1", 1.0)}
+    assert kept_by_removed(tmp_path / "newest", "Url") == {"0": ("1", 1.0)}

@@ -6,6 +6,7 @@ import inspect
 import pickle
 import pkgutil
 from importlib import import_module
+from typing import Any
 
 import penstock.dedup
 from penstock.core.stage import ProcessingStage
@@ -18,7 +19,7 @@ from penstock.storage.folder_options import FolderOptions, options_for
 
 def test_storage_options_are_registered_in_setup_and_not_while_unpickling() -> None:
     folder, path = "s3://options/work", "s3://options/work/found/a.npy"
-    stages = [
+    stages: list[ProcessingStage[Any, Any]] = [
         FindExactDuplicates(f"{folder}/found", f"{folder}/hashed", 1),
         RemoveDocuments(f"{folder}/removed.npy", FileTable((), ())),  # has a setup of its own
     ]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpora import edited, essay, ids, quiet, twins, write_jsonl
+from corpora import edited, essay, ids, kept_by_removed, quiet, write_jsonl
 
 from penstock.dedup import ExactDeduplicationWorkflow, FuzzyDeduplicationWorkflow
 from penstock.errors import PenstockError
@@ -58,9 +58,9 @@ def test_chain_of_versions_keeps_versions_that_differ_from_the_first(tmp_path: P
     fuzzy(tmp_path, word_ngrams=3, num_bands=50, minhashes_per_band=3).run(quiet())
     kept = ids(tmp_path / "out/deduplicated")
     assert 5 <= len(kept) < 21
-    for gone, (twin, similarity) in twins(tmp_path / "out").items():
-        assert twin in kept
-        a, b = ({tuple(versions[int(n)][i : i + 3]) for i in range(len(versions[int(n)]) - 2)} for n in (gone, twin))
+    for gone, (kept_id, similarity) in kept_by_removed(tmp_path / "out").items():
+        assert kept_id in kept
+        a, b = ({tuple(versions[int(n)][i : i + 3]) for i in range(len(versions[int(n)]) - 2)} for n in (gone, kept_id))
         assert similarity == len(a & b) / len(a | b)
         assert similarity >= 0.8
 
@@ -121,5 +121,5 @@ def test_edited_copies_are_found_among_many_other_documents(tmp_path: Path) -> N
     write_jsonl(tmp_path / "in/a.jsonl", originals)
     write_jsonl(tmp_path / "in/b.jsonl", versions)
     fuzzy(tmp_path).run(quiet())
-    found = twins(tmp_path / "out")
-    assert {name: twin for name, (twin, _) in found.items()} == {f"v{n}": f"o{n}" for n in range(0, 300, 3)}
+    found = kept_by_removed(tmp_path / "out")
+    assert {name: kept_id for name, (kept_id, _) in found.items()} == {f"v{n}": f"o{n}" for n in range(0, 300, 3)}

@@ -22,10 +22,10 @@ from corpora import (
     exact,
     fuzzy,
     ids,
+    kept_by_removed,
     quiet,
     read_documents,
     removed_rows,
-    twins,
     write_corpus,
     write_jsonl,
 )
@@ -46,7 +46,7 @@ def test_exact_keeps_the_first_of_equal_texts_and_leaves_the_rest_unchanged(
     assert sorted(document["id"] for document in kept) == KEPT_EXACT
     originals = {document["id"]: document for document in [*ORIGINALS, *EDITED]}
     assert all(document == originals[document["id"]] for document in kept)
-    assert twins(tmp_path / "out", "Exact") == {f"c{n}": (f"o{n}", 1.0) for n in range(5)}
+    assert kept_by_removed(tmp_path / "out", "Exact") == {f"c{n}": (f"o{n}", 1.0) for n in range(5)}
 
 
 @FORMATS
@@ -57,8 +57,8 @@ def test_fuzzy_removes_near_duplicates_and_records_kept_document_and_similarity(
     result = fuzzy(tmp_path, input_filetype=kind).run(quiet())
     assert result.get_metadata("num_duplicates") == 8
     assert ids(tmp_path / "out/deduplicated") == KEPT_FUZZY
-    found = twins(tmp_path / "out")
-    assert {name: twin for name, (twin, _) in found.items()} == {
+    found = kept_by_removed(tmp_path / "out")
+    assert {name: kept_id for name, (kept_id, _) in found.items()} == {
         **{f"c{n}": f"o{n}" for n in range(5)},
         **{f"e{n}": f"o{n}" for n in range(5, 8)},
     }
