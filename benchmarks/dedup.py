@@ -35,9 +35,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from penstock import StreamingExecutor
+from penstock.dedup.document_ids import ID_FIELD
 from penstock.dedup.exact_workflow import ExactDeduplicationWorkflow
 from penstock.dedup.fuzzy import FuzzyDeduplicationWorkflow
-from penstock.dedup.places import ID_FIELD
 from penstock.kernels.jaccard import Comparing
 from penstock.kernels.shingles import Shingling
 

@@ -71,7 +71,7 @@ def test_a_full_checkpoint_disk_is_explained_and_the_run_resumes(executor: str, 
     inner = ["sh", "-c", twice, "sh", *PENSTOCK, "run", "job.yaml", "--checkpoint", "state"]
     command = with_small_disk(tmp_path / "state", "256k", inner)
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert "checkpoint state: what is complete cannot be recorded: No space left on device" in done.stderr
+    assert "checkpoint state: completed work cannot be recorded: No space left on device" in done.stderr
     assert "first ended with 1" in done.stderr
     assert "Traceback" not in done.stderr
     assert "Exception ignored" not in done.stderr

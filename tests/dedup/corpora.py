@@ -1,4 +1,4 @@
-"""Corpora with known duplicates, and what a run makes of them, as a user would see it."""
+"""Corpora with known duplicates, and functions that read the results of a run."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import pytest
 from penstock import InlineExecutor
 from penstock.core.files import PLACE_BITS
 from penstock.dedup import ExactDeduplicationWorkflow, FuzzyDeduplicationWorkflow
-from penstock.dedup.places import ID_FIELD
+from penstock.dedup.document_ids import ID_FIELD
 
 Document = dict[str, Any]
 
 
 def essay(seed: int, words: int = 120) -> str:
-    """Return a text that has nothing in common with that of another seed."""
+    """Return a text that shares no shingles with the text of another seed."""
     draw = random.Random(seed)
     return " ".join(
         f"{draw.choice('bcdfgklmnprst')}{draw.choice('aeiou')}{draw.randint(0, 9999)}" for _ in range(words)
@@ -63,12 +63,12 @@ def ids(folder: Path) -> list[Any]:
 
 
 def removed_rows(folder: Path) -> list[Document]:
-    """Return the table of removed documents."""
+    """Return the rows of the table of duplicates."""
     return [row for path in sorted(folder.glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
 
 
 class Names:
-    """Tells which document an id of the table of removed documents means, from the file the workflow wrote."""
+    """Resolves ids of the table of duplicates to documents, from the file that the workflow wrote."""
 
     def __init__(self, generator: Path) -> None:
         self.files = [entry["path"] for entry in json.loads(generator.read_text())["files"]]
@@ -81,8 +81,8 @@ class Names:
         return json.loads(file.read_bytes()[offset:].split(b"\n")[0])["id"]
 
 
-def twins(folder: Path, kind: str = "Fuzzy") -> dict[Any, tuple[Any, float]]:
-    """Return for each removed document, by its own id, the kept one and the similarity."""
+def kept_by_removed(folder: Path, kind: str = "Fuzzy") -> dict[Any, tuple[Any, float]]:
+    """Return the kept document and the similarity for each removed document, by its own id."""
     names = Names(folder / f"{kind.lower()}_id_generator.json")
     rows = removed_rows(folder / f"{kind}DuplicateIds")
     return {names.name(row[ID_FIELD]): (names.name(row["kept_id"]), row["similarity"]) for row in rows}
@@ -103,7 +103,7 @@ def contents(folder: Path, patterns: Sequence[str] = ("deduplicated/*.*", "*Dupl
 Write = Callable[[Path, Any], None]
 FORMATS = pytest.mark.parametrize(("kind", "write"), [("jsonl", write_jsonl), ("parquet", write_parquet)])
 
-# Originals 0 to 9; of the first five there is a copy, of 5 to 7 one with a word changed, of 8 one with half of them.
+# Originals 0 to 9; copies of 0 to 4, copies of 5 to 7 with one word changed, a copy of 8 with half its words changed.
 ORIGINALS = [{"id": f"o{n}", "text": essay(n), "date": "2020-01-01", "score": n} for n in range(10)]
 COPIES = [{"id": f"c{n}", "text": essay(n), "date": "00123", "score": n + 100} for n in range(5)]
 EDITED = [

@@ -1,4 +1,4 @@
-"""Input that is damaged, of another kind, or in the wrong place: what is named, set aside, or refused; nothing else suffers."""
+"""Damaged, wrong or misplaced input is reported, set aside or rejected, and does not affect other input."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from corpora import (
     exact,
     fuzzy,
     ids,
+    kept_by_removed,
     quiet,
     read_documents,
     removed_rows,
-    twins,
     write_corpus,
     write_jsonl,
     write_parquet,
@@ -35,7 +35,7 @@ from penstock.ledger.query.ledger import find_ledger
 from penstock.ledger.query.receipts import find_document, receipt_of
 
 
-def test_a_line_that_cannot_be_read_is_set_aside_and_said_once(tmp_path: Path) -> None:
+def test_unreadable_line_is_set_aside_and_reported_once(tmp_path: Path) -> None:
     write_corpus(tmp_path)
     with (tmp_path / "in/a/part.jsonl").open("a") as file:
         file.write("{broken\n")
@@ -45,7 +45,7 @@ def test_a_line_that_cannot_be_read_is_set_aside_and_said_once(tmp_path: Path) -
     assert [json.loads(letter)["position"] for letter in letters] == [11]
 
 
-def test_a_value_that_is_no_text_changes_nothing_about_the_texts_read_with_it(tmp_path: Path) -> None:
+def test_non_text_value_does_not_affect_texts_of_the_same_batch(tmp_path: Path) -> None:
     odd: list[dict[str, Any]] = [
         {"id": "n1", "text": 5},
         {"id": "n2", "text": ["a", "list"]},
@@ -63,7 +63,7 @@ def test_a_value_that_is_no_text_changes_nothing_about_the_texts_read_with_it(tm
 
 
 @pytest.mark.parametrize("removal", [True, False])
-def test_output_inside_the_input_is_refused_before_anything_is_written(tmp_path: Path, removal: bool) -> None:
+def test_output_inside_the_input_is_rejected_before_anything_is_written(tmp_path: Path, removal: bool) -> None:
     write_corpus(tmp_path)
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(InputError, match=r"one is inside the other\. Give the output a folder of its own"):
@@ -72,14 +72,14 @@ def test_output_inside_the_input_is_refused_before_anything_is_written(tmp_path:
 
 
 @FORMATS
-def test_a_column_that_no_file_has_is_named_before_anything_is_written(tmp_path: Path, kind: str, write: Write) -> None:
+def test_missing_text_column_is_reported_before_anything_is_written(tmp_path: Path, kind: str, write: Write) -> None:
     write_corpus(tmp_path, kind, write)
     with pytest.raises(InputError, match=r"column 'txt' is missing; .* Set text_field='text' if that is the one"):
         fuzzy(tmp_path, input_filetype=kind, text_field="txt").run(quiet())
     assert not (tmp_path / "out").exists()
 
 
-def test_an_archive_that_is_none_costs_nobody_else_anything(tmp_path: Path) -> None:
+def test_file_that_is_not_gzip_does_not_affect_other_files(tmp_path: Path) -> None:
     write_corpus(tmp_path)
     (tmp_path / "in/a/0.jsonl.gz").write_bytes(bytes(range(256)))
     with pytest.raises(PenstockError, match=r"^1 input item could not be processed[^$]*0\.jsonl\.gz: cannot be read"):
@@ -87,14 +87,14 @@ def test_an_archive_that_is_none_costs_nobody_else_anything(tmp_path: Path) -> N
     assert ids(tmp_path / "out/deduplicated") == KEPT_EXACT
 
 
-def test_a_column_that_holds_no_texts_at_all_is_named(tmp_path: Path) -> None:
+def test_column_without_texts_is_reported(tmp_path: Path) -> None:
     write_parquet(tmp_path / "in/a.parquet", [{"text": ["a", "list"]}])
     with pytest.raises(InputError, match=r"column 'text' holds list.*, not text"):
         exact(tmp_path, input_filetype="parquet").run(quiet())
 
 
 @pytest.mark.parametrize("workflow", [exact, fuzzy])
-def test_a_damaged_file_is_named_and_everything_else_is_done(tmp_path: Path, workflow: Callable[..., Any]) -> None:
+def test_damaged_file_is_reported_and_other_files_are_processed(tmp_path: Path, workflow: Callable[..., Any]) -> None:
     write_corpus(tmp_path, "parquet", write_parquet)
     whole = (tmp_path / "in/a/part.parquet").read_bytes()
     (tmp_path / "in/a/broken.parquet").write_bytes(whole[:-100])
@@ -104,7 +104,7 @@ def test_a_damaged_file_is_named_and_everything_else_is_done(tmp_path: Path, wor
 
 
 @pytest.mark.parametrize("workflow", [exact, fuzzy])
-def test_a_damaged_file_among_others_read_with_it_leaves_their_ids_alone(
+def test_damaged_file_does_not_change_ids_of_files_in_the_same_task(
     tmp_path: Path, workflow: Callable[..., Any]
 ) -> None:
     write_corpus(tmp_path, "parquet", write_parquet)
@@ -129,9 +129,11 @@ def test_a_damaged_file_among_others_read_with_it_leaves_their_ids_alone(
 
 
 @FORMATS
-def test_a_file_without_the_column_costs_those_read_with_it_nothing(tmp_path: Path, kind: str, write: Write) -> None:
+def test_file_without_text_column_does_not_affect_files_in_the_same_task(
+    tmp_path: Path, kind: str, write: Write
+) -> None:
     write_corpus(tmp_path, kind, write)
     write(tmp_path / f"in/b/other.{kind}", [{"id": "x", "body": "a text under another name"}])
     with pytest.raises(PenstockError, match=r"^1 input item could not be processed[^$]*'text' is missing"):
         exact(tmp_path, input_filetype=kind).run(StreamingExecutor(show_progress=False, cpus=2))
-    assert sorted(twins(tmp_path / "out", "Exact")) == [f"c{n}" for n in range(5)]
+    assert sorted(kept_by_removed(tmp_path / "out", "Exact")) == [f"c{n}" for n in range(5)]

@@ -1,4 +1,4 @@
-"""A run that is killed while it clears its workplace, or of which files are missing, comes to the same when run again."""
+"""Repeating a run gives the same result if it was killed during cleanup or if intermediate files are missing."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ def prepare(kind: str, folder: Path) -> None:
 
 
 def everything(folder: Path) -> dict[str, bytes]:
-    """Return the result and, where there is one, the index."""
+    """Return the files of the result and, if there is one, of the index."""
     return contents(folder, RESULT) | contents(folder.parent / f"{folder.name}-index", ["**/*"])
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_whatever_files_of_a_workplace_are_missing_the_same_command_comes_to_the_same(
+def test_result_is_the_same_if_any_files_of_the_work_folder_are_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     prepare(kind, tmp_path)
@@ -83,7 +83,7 @@ def test_whatever_files_of_a_workplace_are_missing_the_same_command_comes_to_the
         shutil.copytree(tmp_path / "ended", ended)
         for file in draw.sample(files, min(len(files), count)):
             (ended / file).unlink()
-        # With another memory there would be another number of partitions.
+        # Another memory budget would lead to another number of partitions.
         settings = {} if kind == "removal" else {"memory_budget": draw.choice(["1GB", "100KB"])}
         make(kind, tmp_path, **settings).run(quiet())
         assert everything(tmp_path / "out") == everything(tmp_path / "whole") | id_generators(tmp_path)
@@ -96,9 +96,7 @@ def id_generators(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("when", ["before anything is removed", "after some files"])
-def test_a_run_that_is_killed_while_it_clears_its_workplace_can_be_run_again(
-    tmp_path: Path, kind: str, when: str
-) -> None:
+def test_run_killed_while_removing_its_work_folder_can_be_repeated(tmp_path: Path, kind: str, when: str) -> None:
     prepare(kind, tmp_path)
     make(kind, tmp_path, "whole").run(quiet())
     script = f"""

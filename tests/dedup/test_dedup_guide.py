@@ -1,4 +1,4 @@
-"""The Python blocks of docs/how-to/dedup.md run as they stand."""
+"""The Python code blocks of docs/how-to/dedup.md run without changes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from corpora import essay, ids, write_jsonl
 GUIDE = Path(__file__).resolve().parents[2] / "docs/how-to/dedup.md"
 
 
-def test_the_blocks_of_the_guide(
+def test_code_blocks_of_the_guide_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,8 +1,8 @@
-"""Crawl after crawl with one index: what was kept before is not read again, and not kept again.
+"""Incremental deduplication with an index: documents kept earlier are not read again, and copies of them are removed.
 
-What is guaranteed: documents in the index never go, old files are not opened; of texts that are exactly the same, crawls
-one by one keep what one run over all of them keeps; of similar ones too, as far as the estimate from signatures (which
-is what the index has) and the count of shingles fall on the same side of the threshold.
+Guarantees: documents in the index are never removed, and old files are not opened. For exact duplicates, incremental
+runs keep the same documents as one run over all crawls. For near-duplicates too, if the estimate from signatures (the
+index has no texts) and the exact similarity are on the same side of the threshold.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from corpora import contents, edited, essay, ids, quiet, removed_rows, write_jso
 
 from penstock import StreamingExecutor
 from penstock.dedup import ExactDeduplicationWorkflow, FuzzyDeduplicationWorkflow
+from penstock.dedup.document_ids import INDEXED
 from penstock.dedup.index import Index
-from penstock.dedup.places import INDEXED
 from penstock.dedup.work_folder import digest_of
 from penstock.errors import InputError, PenstockError
 
-# Each crawl has pages of its own, pages of the one before it word for word, and pages of the first with an edit.
+# Each crawl has new pages, exact copies of pages of the crawl before, and edited copies of pages of the first crawl.
 CRAWLS = {
     number: [
         *({"id": f"{number}-new{n}", "text": essay(100 * number + n)} for n in range(6)),
@@ -55,13 +55,15 @@ def exact(folder: Path, source: Any, output: str, **settings: Any) -> ExactDedup
 
 @pytest.mark.parametrize("make", [fuzzy, exact])
 @pytest.mark.parametrize("verify", ["shingles", "signature"])
-def test_crawls_one_by_one_keep_what_one_run_over_all_of_them_keeps(tmp_path: Path, make: Any, verify: str) -> None:
+def test_incremental_runs_keep_the_same_documents_as_one_run_over_all_crawls(
+    tmp_path: Path, make: Any, verify: str
+) -> None:
     settings = {"verify": verify} if make is fuzzy else {}
     paths = [str(write_crawl(tmp_path, number)) for number in (1, 2, 3)]
     make(tmp_path, paths, "all", **settings).run(quiet())
     kept: list[str] = []
     for number, path in enumerate(paths):
-        # Every run with another number of partitions, and the old crawl gone.
+        # Every run has another number of partitions, and the old crawl is deleted.
         budget = ("1GB", "60KB", "90KB")[number]
         make(tmp_path, path, f"out{number}", index_path=str(tmp_path / "index"), memory_budget=budget, **settings).run(
             quiet()
@@ -72,7 +74,7 @@ def test_crawls_one_by_one_keep_what_one_run_over_all_of_them_keeps(tmp_path: Pa
     assert len(kept) < sum(map(len, CRAWLS.values()))
 
 
-def test_a_twin_in_the_index_is_named_and_its_similarity_marked_as_estimated(tmp_path: Path) -> None:
+def test_duplicate_of_indexed_document_names_it_with_estimated_similarity(tmp_path: Path) -> None:
     for number in (1, 2):
         fuzzy(tmp_path, str(write_crawl(tmp_path, number)), f"out{number}", index_path=str(tmp_path / "index")).run(
             quiet()
@@ -91,7 +93,7 @@ def test_a_twin_in_the_index_is_named_and_its_similarity_marked_as_estimated(tmp
     assert kept == {"1-new3", "1-new4"}
 
 
-def test_the_same_crawl_again_changes_nothing(tmp_path: Path) -> None:
+def test_adding_the_same_crawl_again_changes_nothing(tmp_path: Path) -> None:
     index = str(tmp_path / "index")
     for number in (1, 2):
         fuzzy(tmp_path, str(write_crawl(tmp_path, number)), f"out{number}", index_path=index).run(quiet())
@@ -102,7 +104,7 @@ def test_the_same_crawl_again_changes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [fuzzy, exact])
-def test_a_crash_leaves_the_index_as_it_was_and_the_run_goes_on(
+def test_crash_leaves_the_index_unchanged_and_the_run_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Any
 ) -> None:
     index = str(tmp_path / "index")
@@ -122,7 +124,7 @@ def test_a_crash_leaves_the_index_as_it_was_and_the_run_goes_on(
 
 
 @pytest.mark.parametrize("make", [fuzzy, exact])
-def test_a_crawl_with_a_damaged_file_is_not_added_until_it_is_whole(tmp_path: Path, make: Any) -> None:
+def test_crawl_with_damaged_file_is_added_only_after_repair(tmp_path: Path, make: Any) -> None:
     index, source = str(tmp_path / "index"), str(write_crawl(tmp_path, 1))
     make(tmp_path, source, "whole", index_path=str(tmp_path / "other")).run(quiet())
     whole = (tmp_path / "crawl1/b.jsonl").read_bytes()
@@ -136,7 +138,7 @@ def test_a_crawl_with_a_damaged_file_is_not_added_until_it_is_whole(tmp_path: Pa
     assert (tmp_path / "index/index.json").read_bytes() == (tmp_path / "other/index.json").read_bytes()
 
 
-def test_an_older_crawl_again_leaves_those_that_were_added_after_it(tmp_path: Path) -> None:
+def test_adding_an_older_crawl_again_keeps_later_crawls(tmp_path: Path) -> None:
     index = str(tmp_path / "index")
     for number in (1, 2):
         exact(tmp_path, str(write_crawl(tmp_path, number)), f"out{number}", index_path=index).run(quiet())
@@ -146,7 +148,7 @@ def test_an_older_crawl_again_leaves_those_that_were_added_after_it(tmp_path: Pa
     assert contents(tmp_path / "index", ["**/*"]) == before
 
 
-def test_an_index_made_with_other_settings_is_refused(tmp_path: Path) -> None:
+def test_index_made_with_other_settings_is_rejected(tmp_path: Path) -> None:
     index = str(tmp_path / "index")
     fuzzy(tmp_path, str(write_crawl(tmp_path, 1)), "out1", index_path=index).run(quiet())
     with pytest.raises(InputError, match=r"this index was made with seed=42\. Give the same, or begin a new index"):
@@ -155,7 +157,7 @@ def test_an_index_made_with_other_settings_is_refused(tmp_path: Path) -> None:
         exact(tmp_path, str(tmp_path / "crawl2"), "out2", index_path=index).run(quiet())
 
 
-def test_two_runs_at_once_do_not_lose_what_the_other_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_runs_do_not_lose_additions_to_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index = str(tmp_path / "index")
     write_crawl(tmp_path, 1)
     write_crawl(tmp_path, 2)
@@ -174,7 +176,7 @@ def test_two_runs_at_once_do_not_lose_what_the_other_added(tmp_path: Path, monke
     assert [generation["files"][0] for generation in generations] == ["crawl2/a.jsonl", "crawl1/a.jsonl"]
 
 
-def test_signatures_alone_find_what_shingles_find_and_say_that_they_estimate(tmp_path: Path) -> None:
+def test_signature_verification_finds_the_same_duplicates_and_marks_estimates(tmp_path: Path) -> None:
     source = str(write_crawl(tmp_path, 1))
     fuzzy(tmp_path, source, "counted").run(quiet())
     fuzzy(tmp_path, source, "estimated", verify="signature").run(quiet())
@@ -188,12 +190,12 @@ def test_signatures_alone_find_what_shingles_find_and_say_that_they_estimate(tmp
         fuzzy(tmp_path, source, "out", verify="no")
 
 
-def test_a_crawl_that_was_added_under_the_name_it_used_to_have_is_not_added_again(tmp_path: Path) -> None:
+def test_crawl_added_under_its_former_generation_name_is_not_added_again(tmp_path: Path) -> None:
     crawl, index = write_crawl(tmp_path, 1), tmp_path / "index"
     exact(tmp_path, str(crawl), "first", index_path=str(index)).run(quiet())
     contents_of_index = json.loads((index / "index.json").read_text())
     files = [(f"crawl1/{path.name}", path.stat().st_size) for path in sorted(crawl.iterdir())]
-    former = digest_of({"files": files, **contents_of_index["settings"]})  # names and sizes alone
+    former = digest_of({"files": files, **contents_of_index["settings"]})  # derived from names and sizes only
     [generation] = contents_of_index["generations"]
     (index / generation["name"]).rename(index / former)
     generation["name"] = former

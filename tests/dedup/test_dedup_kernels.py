@@ -1,4 +1,4 @@
-"""Shingles, signatures, similarity, hashes and sets, each against what a few lines of Python would say."""
+"""Shingles, signatures, similarity, hashes and components, each compared with a short Python implementation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from penstock.kernels.text_hash import text_hashes
 from penstock.kernels.union import connect
 
 MASK = 2**64 - 1
-# Letters of one to four bytes, every kind of white space, and few enough of each that texts have something in common.
+# Letters of one to four bytes and every kind of white space; few enough that random texts share shingles.
 ALPHABET = "ab é€😀\t\n\x1f\x85\xa0\u1680\u2003\u2028\u202f\u205f\u3000\0"
 TEXTS = st.text(st.sampled_from(ALPHABET), max_size=60) | st.text(max_size=30)
 SHINGLINGS = st.builds(Shingling, st.integers(1, 6), st.sampled_from(["char", "word"]))
@@ -44,7 +44,7 @@ def polynomial(text: str) -> int:
 
 
 def pieces(text: str, shingling: Shingling) -> list[tuple[str, ...]]:
-    """Return the shingles themselves: runs of characters or words, as Python sees both."""
+    """Return the set of shingles: n-grams of characters or words, computed in Python."""
     units = list(text) if shingling.unit == "char" else text.split()
     return [tuple(units[i : i + shingling.width]) for i in range(len(units) - shingling.width + 1)]
 
@@ -73,7 +73,7 @@ def slow_signature(text: str, shingling: Shingling, chosen: Permutations, bits: 
 
 @settings(deadline=None)
 @given(st.lists(TEXTS, max_size=5), SHINGLINGS, st.sampled_from([32, 64]))
-def test_a_signature_is_the_least_value_of_every_permutation(texts: list[str], shingling: Shingling, bits: int) -> None:
+def test_signature_is_the_minimum_of_every_permutation(texts: list[str], shingling: Shingling, bits: int) -> None:
     chosen = permutations(5, seed=7, bits=bits)
     signature, has_shingles = signatures(pa.array(texts, pa.large_string()), shingling, chosen)
     assert signature.tolist() == [slow_signature(text, shingling, chosen, bits) for text in texts]
@@ -82,8 +82,8 @@ def test_a_signature_is_the_least_value_of_every_permutation(texts: list[str], s
 
 @pytest.mark.parametrize("shingling", [Shingling(24), Shingling(1), Shingling(5, "word")], ids=str)
 @pytest.mark.parametrize("letter", ["x", "é", "😀"])
-def test_a_document_longer_than_a_chunk_is_signed_as_a_whole(shingling: Shingling, letter: str) -> None:
-    """Every window that crosses the border between two chunks is there, whatever the characters' width."""
+def test_document_longer_than_a_chunk_is_signed_completely(shingling: Shingling, letter: str) -> None:
+    """Shingles that cross the border between two chunks are included, for characters of any byte width."""
     count = shingles_module.CHUNK + 300
     text = "".join(f"{letter}{number % 7919} " for number in range(count))
     chosen = permutations(3, bits=64)
@@ -112,7 +112,7 @@ def test_a_shingle_set_can_be_compared_with_texts_longer_and_shorter_than_itself
     assert comparing.similarity(held, np.frombuffer(b"ab", dtype=np.uint8)) == 0.0
 
 
-def test_a_text_larger_than_any_book_is_sampled_and_the_error_is_small() -> None:
+def test_very_large_text_is_sampled_with_a_small_error() -> None:
     draw = np.random.default_rng(0)
     text = draw.integers(97, 123, 3 * LARGEST_COUNTED, dtype=np.uint8)
     other = text[LARGEST_COUNTED // 2 :]
@@ -132,14 +132,14 @@ def test_a_text_larger_than_any_book_is_sampled_and_the_error_is_small() -> None
         ("The quick brown fox jumps over the lazy dog", "e34bbc7bbc071b6c7a433ca9c49a9347"),
     ],
 )
-def test_the_hash_of_a_line_is_murmurhash3_of_128_bits(text: str, digest: str) -> None:
+def test_line_hash_is_128_bit_murmurhash3(text: str, digest: str) -> None:
     """The published vectors of MurmurHash3_x64_128 with seed 0."""
     [[high, low]] = line_hashes(pa.array([text])).tolist()
     assert f"{high:016x}{low:016x}" == digest
 
 
-def test_the_hash_of_a_document_is_xxh3_of_128_bits() -> None:
-    """The published vector of XXH3 for nothing at all with seed 0."""
+def test_document_hash_is_128_bit_xxh3() -> None:
+    """The published vector of XXH3 for an empty input with seed 0."""
     [[high, low]] = text_hashes(pa.array([""])).tolist()
     assert f"{high:016x}{low:016x}" == "99aa06d3014798d86001c324468d497f"
 
@@ -155,7 +155,7 @@ def test_texts_have_equal_hashes_exactly_when_they_are_equal(
         assert [other == value for other in hashes] == [(other or "") == (text or "") for other in texts]
 
 
-def test_bands_are_equal_when_their_numbers_and_their_place_are() -> None:
+def test_band_hashes_are_equal_if_values_and_band_position_are_equal() -> None:
     signature = np.array([[1, 2, 1, 2], [1, 2, 9, 9]], dtype=np.uint32)
     first, second = band_hashes(signature, 2).tolist()
     assert first[0] == second[0]
@@ -165,7 +165,9 @@ def test_bands_are_equal_when_their_numbers_and_their_place_are() -> None:
 
 @settings(deadline=None)
 @given(st.lists(st.lists(st.tuples(st.integers(0, 19), st.integers(0, 19)), max_size=12), max_size=3))
-def test_everything_points_at_the_smallest_thing_it_is_connected_with(parts: list[list[tuple[int, int]]]) -> None:
+def test_every_element_is_labelled_with_the_smallest_element_of_its_component(
+    parts: list[list[tuple[int, int]]],
+) -> None:
     parents = np.arange(20)
     sets = [{number} for number in range(20)]
     for part in parts:
@@ -186,16 +188,16 @@ def test_everything_points_at_the_smallest_thing_it_is_connected_with(parts: lis
         (lambda: choose_device("gpu", Shingling()), "device='gpu'"),
     ],
 )
-def test_what_makes_no_sense_is_refused(make: Callable[[], object], message: str) -> None:
+def test_invalid_parameters_are_rejected(make: Callable[[], object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()
 
 
-def test_words_are_counted_on_the_cpu() -> None:
+def test_word_shingles_are_computed_on_the_cpu() -> None:
     assert choose_device("cuda", Shingling(5, "word")) == "cpu"
 
 
-def test_the_estimate_of_signatures_is_close_to_the_true_similarity() -> None:
+def test_signature_estimate_is_close_to_the_true_similarity() -> None:
     words = [f"word{number}" for number in range(400)]
     texts = [" ".join(words[:300]), " ".join(words[60:360])]
     signature, _ = Signer(Shingling(1, "word"), 512, 42, 32, "cpu").signatures(pa.array(texts))

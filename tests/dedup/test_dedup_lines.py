@@ -1,4 +1,4 @@
-"""Lines and paragraphs that many documents have, and addresses that several have: what is cut, what stays, and the receipts."""
+"""Deduplication of lines and paragraphs, with receipts, and deduplication by URL."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from corpora import contents, ids, quiet, read_documents, removed_rows, twins, write_jsonl, write_parquet
+from corpora import contents, ids, kept_by_removed, quiet, read_documents, removed_rows, write_jsonl, write_parquet
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,7 +35,7 @@ def lines(folder: Path, output: str = "out", **settings: Any) -> LineDeduplicati
 
 
 @pytest.mark.parametrize(("kind", "write"), [("jsonl", write_jsonl), ("parquet", write_parquet)])
-def test_a_line_of_many_documents_stays_in_the_first_only(tmp_path: Path, kind: str, write: Any) -> None:
+def test_common_line_is_kept_only_in_the_first_document(tmp_path: Path, kind: str, write: Any) -> None:
     write(tmp_path / f"in/a.{kind}", documents()[:4])
     write(tmp_path / f"in/b.{kind}", documents()[4:])
     result = lines(tmp_path, input_filetype=kind).run(quiet())
@@ -50,7 +50,7 @@ def test_a_line_of_many_documents_stays_in_the_first_only(tmp_path: Path, kind: 
     assert result.get_metadata("num_cut") == 13
 
 
-def test_receipts_say_what_was_cut_why_and_where_it_stays(tmp_path: Path) -> None:
+def test_receipts_name_the_cut_line_the_reason_and_the_document_that_keeps_it(tmp_path: Path) -> None:
     write_jsonl(tmp_path / "in/a.jsonl", documents())
     lines(tmp_path).run(quiet())
     rows = removed_rows(tmp_path / "out/CutLines")
@@ -64,7 +64,7 @@ def test_receipts_say_what_was_cut_why_and_where_it_stays(tmp_path: Path) -> Non
     assert repeated["file"] == "in/a.jsonl"
 
 
-def test_limits_and_what_is_looked_at_can_be_chosen(tmp_path: Path) -> None:
+def test_line_limits_can_be_configured(tmp_path: Path) -> None:
     write_jsonl(tmp_path / "in/a.jsonl", documents())
     lines(tmp_path, "many", max_documents=7, within=False).run(quiet())
     assert read_documents(tmp_path / "many/deduplicated") == documents()
@@ -79,7 +79,7 @@ def test_limits_and_what_is_looked_at_can_be_chosen(tmp_path: Path) -> None:
             lines(tmp_path, **wrong)
 
 
-def test_paragraphs_are_cut_as_wholes(tmp_path: Path) -> None:
+def test_paragraphs_are_cut_completely(tmp_path: Path) -> None:
     notice = "All rights reserved.\nSee the terms of use."
     write_jsonl(
         tmp_path / "in/a.jsonl",
@@ -94,7 +94,7 @@ def test_paragraphs_are_cut_as_wholes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("odd", ['{"id": 8,  "text": "caf\\u00e9"}', '{"id": 8}', '{"id": 8, "text": null}'])
 @pytest.mark.parametrize("more", [[], ['{"id": 9, "text": 12}', '{"id": 10, "text": ["a"]}']])
-def test_a_document_that_nothing_is_cut_out_of_stays_as_it_was(tmp_path: Path, odd: str, more: list[str]) -> None:
+def test_document_without_cuts_is_unchanged(tmp_path: Path, odd: str, more: list[str]) -> None:
     own, notice = "A line of its own, number {}.", "A notice that all of the documents have."
     (tmp_path / "in").mkdir()
     usual = [json.dumps({"id": n, "text": f"{own.format(n)}\n{notice}"}) for n in range(3)]
@@ -105,7 +105,7 @@ def test_a_document_that_nothing_is_cut_out_of_stays_as_it_was(tmp_path: Path, o
     assert written.read_text().splitlines() == [usual[0], *cut, odd, *more]
 
 
-def test_the_result_is_the_same_whatever_runs_it(tmp_path: Path) -> None:
+def test_line_result_is_the_same_on_every_executor(tmp_path: Path) -> None:
     for number in range(4):
         write_jsonl(tmp_path / f"in/{number}.jsonl", documents()[number * 2 : number * 2 + 3])
     lines(tmp_path, "one", input_blocksize=200).run(quiet())
@@ -117,7 +117,7 @@ def test_the_result_is_the_same_whatever_runs_it(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.text("ab \n\t", max_size=30), max_size=5), st.sampled_from(["line", "paragraph"]))
-def test_documents_taken_apart_and_put_together_are_what_they_were(texts: list[str], unit: str) -> None:
+def test_split_and_joined_documents_are_unchanged(texts: list[str], unit: str) -> None:
     import numpy as np
 
     separator = {"line": "\n", "paragraph": "\n\n"}[unit]
@@ -142,7 +142,7 @@ def test_documents_taken_apart_and_put_together_are_what_they_were(texts: list[s
         ("https://example.org/caf%C3%A9", "https://example.org/café"),
     ],
 )
-def test_addresses_of_one_page_are_one_address(one: str, other: str) -> None:
+def test_urls_of_the_same_page_are_equal_after_normalisation(one: str, other: str) -> None:
     assert normalised_url(one) == normalised_url(other)
 
 
@@ -157,11 +157,11 @@ def test_addresses_of_one_page_are_one_address(one: str, other: str) -> None:
         ("http://[broken", "http://[broken2"),
     ],
 )
-def test_addresses_of_other_pages_stay_apart(one: str, other: str) -> None:
+def test_urls_of_different_pages_differ_after_normalisation(one: str, other: str) -> None:
     assert normalised_url(one) != normalised_url(other)
 
 
-def test_of_one_address_one_document_stays_and_of_none_all(tmp_path: Path) -> None:
+def test_one_document_per_url_is_kept_and_all_without_a_url(tmp_path: Path) -> None:
     urls = ["http://example.org/a", "https://www.example.org/a#x", None, "", None, "https://example.org/b"]
     rows = [{"id": str(n), "url": url, "text": f"text {n}", "date": n} for n, url in enumerate(urls)]
     write_jsonl(tmp_path / "in/a.jsonl", rows)
@@ -171,4 +171,4 @@ def test_of_one_address_one_document_stays_and_of_none_all(tmp_path: Path) -> No
         )
         assert workflow.run(quiet()).get_metadata("num_duplicates") == 1
         assert ids(tmp_path / output / "deduplicated") == sorted([stays, "2", "3", "4", "5"])
-    assert twins(tmp_path / "newest", "Url") == {"0": ("1", 1.0)}
+    assert kept_by_removed(tmp_path / "newest", "Url") == {"0": ("1", 1.0)}

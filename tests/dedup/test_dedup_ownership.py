@@ -1,4 +1,4 @@
-"""An output belongs to an input: that of another one is not replaced unasked, and nothing is written where it is read."""
+"""The result of another input is replaced only with ``overwrite``, and no output is written into the input."""
 
 from __future__ import annotations
 
@@ -49,9 +49,7 @@ def fuzzy(folder: Path, source: str, output: str = "out", **settings: Any) -> Fu
 
 @pytest.mark.parametrize("first", [exact, fuzzy, lines])
 @pytest.mark.parametrize("make", [exact, fuzzy, urls, lines])
-def test_the_result_of_another_input_is_replaced_only_if_the_user_says_so(
-    tmp_path: Path, first: Any, make: Any
-) -> None:
+def test_result_of_another_input_is_replaced_only_with_overwrite(tmp_path: Path, first: Any, make: Any) -> None:
     write_days(tmp_path)
     first(tmp_path, "day1/crawl").run(quiet())
     before = contents(tmp_path / "out", ["**/*"])
@@ -67,7 +65,7 @@ def test_the_result_of_another_input_is_replaced_only_if_the_user_says_so(
     )
 
 
-def test_the_same_input_by_another_name_or_with_a_new_file_is_not_another_one(tmp_path: Path) -> None:
+def test_input_with_another_path_or_a_new_file_is_the_same_input(tmp_path: Path) -> None:
     write_days(tmp_path)
     exact(tmp_path, "day1/crawl").run(quiet())
     (tmp_path / "latest").symlink_to(tmp_path / "day1")
@@ -78,7 +76,7 @@ def test_the_same_input_by_another_name_or_with_a_new_file_is_not_another_one(tm
     assert "new" in ids(tmp_path / "out/deduplicated")
 
 
-def test_documents_of_which_nothing_tells_the_input_are_not_replaced_either(tmp_path: Path) -> None:
+def test_documents_of_an_unrecorded_input_are_not_replaced(tmp_path: Path) -> None:
     write_days(tmp_path)
     write_jsonl(tmp_path / "out/deduplicated/mine.jsonl", [{"id": "mine", "text": "mine"}])
     with pytest.raises(OutputError, match="an input that is not recorded"):
@@ -86,7 +84,7 @@ def test_documents_of_which_nothing_tells_the_input_are_not_replaced_either(tmp_
     assert ids(tmp_path / "out/deduplicated") == ["mine"]
 
 
-def test_the_command_has_a_word_for_it(tmp_path: Path) -> None:
+def test_command_line_has_an_overwrite_option(tmp_path: Path) -> None:
     write_days(tmp_path)
     command = [sys.executable, "-m", "penstock", "dedup", "exact"]
     for arguments, code in ((["day1/crawl"], 0), (["day2/crawl"], 1), (["day2/crawl", "--overwrite"], 0)):
@@ -99,10 +97,10 @@ def test_the_command_has_a_word_for_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("make", [exact, fuzzy, urls, lines])
 @pytest.mark.parametrize("output", ["link/crawl/out", "link/crawl", "inner"])
-def test_nothing_is_written_into_the_input_through_a_link(tmp_path: Path, make: Any, output: str) -> None:
+def test_output_that_links_into_the_input_is_rejected(tmp_path: Path, make: Any, output: str) -> None:
     write_days(tmp_path)
     (tmp_path / "link").symlink_to(tmp_path / "day1")
-    # Of an output folder that is apart, a folder inside may be a link.
+    # A folder inside an output that does not overlap may be a link into the input.
     (tmp_path / "inner").mkdir()
     for name in ("deduplicated", "CutLines", "ExactDuplicateIds", "UrlDuplicateIds", "FuzzyDuplicateIds"):
         (tmp_path / "inner" / name).symlink_to(tmp_path / "day1/crawl")
@@ -113,7 +111,7 @@ def test_nothing_is_written_into_the_input_through_a_link(tmp_path: Path, make: 
 
 
 @pytest.mark.parametrize("setting", ["cache_path", "index_path"])
-def test_cache_and_index_are_kept_out_of_the_input(tmp_path: Path, setting: str) -> None:
+def test_cache_and_index_inside_the_input_are_rejected(tmp_path: Path, setting: str) -> None:
     write_days(tmp_path)
     (tmp_path / "link").symlink_to(tmp_path / "day1")
     with pytest.raises(InputError, match=f"{tmp_path}/link/crawl/x is inside .*day1/crawl, which is read"):
@@ -121,7 +119,7 @@ def test_cache_and_index_are_kept_out_of_the_input(tmp_path: Path, setting: str)
     assert [path.name for path in (tmp_path / "day1/crawl").iterdir()] == ["part-0.jsonl"]
 
 
-def test_removal_writes_neither_into_its_input_nor_over_its_table(tmp_path: Path) -> None:
+def test_removal_rejects_output_in_its_input_or_its_id_table(tmp_path: Path) -> None:
     write_days(tmp_path)
     exact(tmp_path, "day1/crawl", perform_removal=False).run(quiet())
     (tmp_path / "link").symlink_to(tmp_path)

@@ -1,4 +1,4 @@
-"""Removal as a step of its own: by places or by a column of ids, however the data is read and wherever it has gone."""
+"""Removal in a separate step: by file and position or by an id column, also if the data was moved or regrouped."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def test_removal_does_not_depend_on_how_the_data_is_read(
     assert result.get_metadata("num_duplicates_removed") == 8
 
 
-def test_removal_from_other_data_is_refused(tmp_path: Path) -> None:
+def test_removal_from_other_data_is_rejected(tmp_path: Path) -> None:
     write_corpus(tmp_path)
     exact(tmp_path, perform_removal=False).run(quiet())
     write_jsonl(tmp_path / "in/c.jsonl", [{"id": "new", "text": "new"}])
-    with pytest.raises(InputError, match=r"c\.jsonl: not among the 3 files that duplicates were looked for in"):
+    with pytest.raises(InputError, match=r"c\.jsonl: not among the 3 files that were searched for duplicates"):
         removal(tmp_path, "ExactDuplicateIds", id_generator_path=str(tmp_path / "out/exact_id_generator.json")).run(
             quiet()
         )
@@ -81,7 +81,7 @@ def test_removal_by_ids_some_of_which_are_numbers(tmp_path: Path) -> None:
     assert [document["id"] for document in read_documents(tmp_path / "clean")] == ["08", "x", None]
 
 
-def test_removal_takes_what_scripts_say(tmp_path: Path) -> None:
+def test_removal_accepts_the_compatible_parameters(tmp_path: Path) -> None:
     for file in range(3):
         write_jsonl(tmp_path / f"in/{file}.jsonl", [{"id": f"{file}{n}", "text": str(n)} for n in range(3)])
     write_parquet(
@@ -101,7 +101,7 @@ def test_removal_takes_what_scripts_say(tmp_path: Path) -> None:
         removal(tmp_path, "gone", id_field="id", drop_id_field=True, output_fields=["id"])
 
 
-def test_removal_by_ids_of_another_type_or_column_is_refused(tmp_path: Path) -> None:
+def test_removal_by_ids_of_another_type_or_column_is_rejected(tmp_path: Path) -> None:
     write_jsonl(tmp_path / "in/a.jsonl", [{"id": "00123", "text": "x"}])
     write_parquet(tmp_path / "out/gone/a.parquet", [{"id": 123}])
     with pytest.raises(PenstockError, match="column 'id' holds large_string, the list of ids to remove int64"):

@@ -1,4 +1,4 @@
-"""A deduplication that is stopped half-way goes on where it was, and comes to the same result."""
+"""An interrupted deduplication resumes, and has the same result as an uninterrupted one."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from penstock.dedup import (
 )
 from penstock.dedup.candidates import FindCandidates
 from penstock.dedup.components import ConnectCandidates
+from penstock.dedup.duplicate_table import WriteDuplicateTable
 from penstock.dedup.exact import FindExactDuplicates
 from penstock.dedup.exact_workflow import ExactDeduplicationWorkflow
 from penstock.dedup.fuzzy import FuzzyDeduplicationWorkflow
-from penstock.dedup.keep import KeepPolicy
+from penstock.dedup.keep_policy import KeepPolicy
 from penstock.dedup.lines import CutPassages
-from penstock.dedup.outcome import Conclude
 from penstock.dedup.removal import RemoveDocuments
 from penstock.dedup.verify import CompareCandidates, GatherTexts
 from penstock.errors import InputError, OutputError, PenstockError
@@ -68,7 +68,7 @@ def exactly(folder: Path, output: str = "out", **settings: Any) -> ExactDeduplic
 
 
 def stop_at(monkeypatch: pytest.MonkeyPatch, stage: type[Any], call: int = 2) -> None:
-    """Let a stage raise at its n-th task."""
+    """Make a stage raise at its n-th task."""
     done: Callable[..., Any] = stage.process
     calls = iter(range(1, 10_000))
 
@@ -81,7 +81,7 @@ def stop_at(monkeypatch: pytest.MonkeyPatch, stage: type[Any], call: int = 2) ->
 
 
 def forbid(monkeypatch: pytest.MonkeyPatch, module: Any, function: str) -> None:
-    """Fail the test when something that is complete is done again."""
+    """Fail the test if completed work is repeated."""
 
     def again(*_: object) -> None:
         raise AssertionError(f"{function} was called again")
@@ -90,11 +90,11 @@ def forbid(monkeypatch: pytest.MonkeyPatch, module: Any, function: str) -> None:
 
 
 STAGES = [(FindExactDuplicates, 2), (FindCandidates, 2), (ConnectCandidates, 1), (GatherTexts, 2), (CompareCandidates, 2),
-          (Conclude, 1), (RemoveDocuments, 2)]  # fmt: skip
+          (WriteDuplicateTable, 1), (RemoveDocuments, 2)]  # fmt: skip
 
 
 @pytest.mark.parametrize(("stage", "call"), STAGES, ids=lambda value: getattr(value, "name", str(value)))
-def test_after_a_crash_nothing_that_is_complete_is_done_again(
+def test_completed_work_is_not_repeated_after_a_crash(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: type[Any], call: int
 ) -> None:
     write_corpus(tmp_path)
@@ -113,7 +113,7 @@ def test_after_a_crash_nothing_that_is_complete_is_done_again(
     assert not list((tmp_path / "cache").iterdir())
 
 
-def test_an_exact_deduplication_goes_on_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exact_deduplication_resumes_after_a_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_corpus(tmp_path)
 
     exactly(tmp_path, "whole").run(quiet())
@@ -127,13 +127,13 @@ def test_an_exact_deduplication_goes_on_too(tmp_path: Path, monkeypatch: pytest.
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
-def test_a_run_that_is_stopped_says_how_to_go_on_and_leaves_no_empty_folder_when_it_has(
+def test_stopped_run_says_how_to_resume_and_resumed_run_leaves_no_empty_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_corpus(tmp_path)
     workflow = ExactDeduplicationWorkflow(str(tmp_path / "out"), str(tmp_path / "in"), "jsonl", show_progress=False)
     with monkeypatch.context() as patch:
-        patch.setattr(Conclude, "process", lambda *_: signal.raise_signal(signal.SIGINT))
+        patch.setattr(WriteDuplicateTable, "process", lambda *_: signal.raise_signal(signal.SIGINT))
         with pytest.raises(KeyboardInterrupt):
             workflow.run(quiet())
     assert "Run it again to resume: completed work is not repeated." in capsys.readouterr().err
@@ -147,7 +147,7 @@ def test_a_run_that_is_stopped_says_how_to_go_on_and_leaves_no_empty_folder_when
 
 @dataclass(frozen=True)
 class Interrupts(KeepPolicy):
-    """A policy that has somebody press Ctrl-C the first time it is asked."""
+    """A keep policy that sends SIGINT (Ctrl-C) the first time it is called."""
 
     driver: int = 0
     marker: str = ""
@@ -160,7 +160,7 @@ class Interrupts(KeepPolicy):
 
 
 @pytest.mark.parametrize("workflow", ["exact", "fuzzy"])
-def test_what_was_stopped_by_ctrl_c_and_goes_on_comes_to_the_same(tmp_path: Path, workflow: str) -> None:
+def test_run_resumed_after_ctrl_c_has_the_same_result(tmp_path: Path, workflow: str) -> None:
     write_corpus(tmp_path)
     script = f"""
         import os, sys
@@ -188,9 +188,7 @@ def test_what_was_stopped_by_ctrl_c_and_goes_on_comes_to_the_same(tmp_path: Path
 
 @pytest.mark.parametrize("blocksize", [None, "20KB"])
 @pytest.mark.parametrize("workflow", ["exact", "fuzzy"])
-def test_a_file_that_can_be_read_again_is_not_left_out_by_what_was_found_without_it(
-    tmp_path: Path, workflow: str, blocksize: str | None
-) -> None:
+def test_repaired_file_is_included_when_the_run_resumes(tmp_path: Path, workflow: str, blocksize: str | None) -> None:
     write_corpus(tmp_path)
     make = partial({"exact": exactly, "fuzzy": fuzzy}[workflow], input_blocksize=blocksize)
     make(tmp_path, "whole").run(quiet())
@@ -204,18 +202,18 @@ def test_a_file_that_can_be_read_again_is_not_left_out_by_what_was_found_without
 
 
 @pytest.mark.parametrize("cache", [None, "cache"])
-def test_two_runs_at_once_do_not_work_in_one_place(tmp_path: Path, cache: str | None) -> None:
+def test_concurrent_run_in_the_same_folder_is_rejected(tmp_path: Path, cache: str | None) -> None:
     write_corpus(tmp_path)
     settings = {"cache_path": str(tmp_path / cache)} if cache is not None else {}
     script = f"""
         import sys
         from pathlib import Path
         sys.path.insert(0, r"{Path(__file__).parent}")
-        from test_dedup_resume import Conclude, exactly, quiet
+        from test_dedup_resume import WriteDuplicateTable, exactly, quiet
         def wait(*_):
             print("waits", flush=True)
             sys.stdin.read()
-        Conclude.process = wait
+        WriteDuplicateTable.process = wait
         exactly(Path(r"{tmp_path}"), **{settings}).run(quiet())
     """
     command = [sys.executable, "-c", textwrap.dedent(script)]
@@ -230,10 +228,12 @@ def test_two_runs_at_once_do_not_work_in_one_place(tmp_path: Path, cache: str | 
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
-def test_other_parameters_do_not_go_on_with_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_with_other_parameters_does_not_resume_from_existing_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_corpus(tmp_path)
     with monkeypatch.context() as patch:
-        stop_at(patch, Conclude, 1)
+        stop_at(patch, WriteDuplicateTable, 1)
         with pytest.raises(PenstockError, match="stopped here"):
             fuzzy(tmp_path, similarity_threshold=1.0).run(quiet())
     fuzzy(tmp_path).run(quiet())
@@ -243,7 +243,7 @@ def test_other_parameters_do_not_go_on_with_what_is_there(tmp_path: Path, monkey
 
 @dataclass(frozen=True)
 class DiesOnce(KeepPolicy):
-    """A policy that takes its worker along with it the first time it is asked."""
+    """A keep policy that kills its worker the first time it is called."""
 
     marker: str = ""
 
@@ -255,7 +255,7 @@ class DiesOnce(KeepPolicy):
         return super().ranks(batch, texts)
 
 
-def test_a_worker_that_is_killed_costs_nothing_but_time(tmp_path: Path) -> None:
+def test_killed_worker_does_not_change_the_result(tmp_path: Path) -> None:
     write_corpus(tmp_path)
     fuzzy(tmp_path, "whole").run(quiet())
     workflow = fuzzy(tmp_path)
@@ -267,7 +267,7 @@ def test_a_worker_that_is_killed_costs_nothing_but_time(tmp_path: Path) -> None:
 
 @dataclass(frozen=True)
 class FailsOn(KeepPolicy):
-    """A policy that fails, or takes its worker along, whenever it sees a certain text."""
+    """A keep policy that fails, or kills its worker, whenever a batch contains a certain text."""
 
     text: str = ""
     dies: bool = False
@@ -282,9 +282,7 @@ class FailsOn(KeepPolicy):
 
 @pytest.mark.parametrize("dies", [False, True])
 @pytest.mark.parametrize("workflow", ["exact", "fuzzy"])
-def test_a_search_for_the_row_to_blame_does_not_make_the_others_be_forgotten(
-    tmp_path: Path, workflow: str, dies: bool
-) -> None:
+def test_search_for_the_failing_row_does_not_lose_other_rows(tmp_path: Path, workflow: str, dies: bool) -> None:
     documents = [{"id": str(n), "text": essay(n % 40)} for n in range(80)]
     write_jsonl(tmp_path / "in/a.jsonl", [*documents[:57], {"id": "bad", "text": essay(1000)}, *documents[57:]])
     make: Any = {"exact": exactly, "fuzzy": fuzzy}[workflow]
@@ -296,7 +294,7 @@ def test_a_search_for_the_row_to_blame_does_not_make_the_others_be_forgotten(
     assert [document["id"] for document in kept] == [*(str(n) for n in range(40)), "bad"]
 
 
-def test_a_run_that_is_killed_leaves_nothing_half_written(tmp_path: Path) -> None:
+def test_killed_run_leaves_no_partial_files(tmp_path: Path) -> None:
     write_corpus(tmp_path)
     fuzzy(tmp_path, "whole").run(quiet())
     script = f"""
@@ -318,7 +316,7 @@ def test_a_run_that_is_killed_leaves_nothing_half_written(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "executor", [quiet, lambda: StreamingExecutor(show_progress=False, cpus=2)], ids=["inline", "streaming"]
 )
-def test_a_source_that_would_lose_too_much_stops_the_run_and_it_goes_on_when_told(
+def test_run_fails_if_a_source_loses_too_much_and_resumes_with_a_higher_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, executor: Callable[[], Any]
 ) -> None:
     write_jsonl(tmp_path / "in/forum/a.jsonl", [{"id": n, "text": essay(n % 20)} for n in range(1200)])
@@ -335,7 +333,7 @@ def test_a_source_that_would_lose_too_much_stops_the_run_and_it_goes_on_when_tol
 
 
 def replace_in_place(path: Path) -> None:
-    """Make the first document of a file another one of the same size, with the old time of modification."""
+    """Replace the first document of a file by another of the same size, and restore the modification time."""
     times = path.stat()
     first, *others = [json.loads(line) for line in path.read_text().splitlines()]
     write_jsonl(path, [{**first, "text": first["text"][::-1]}, *others])
@@ -343,9 +341,7 @@ def replace_in_place(path: Path) -> None:
 
 
 @pytest.mark.parametrize("workflow", ["exact", "fuzzy", "lines"])
-def test_a_file_that_was_changed_in_place_is_not_taken_for_the_old_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workflow: str
-) -> None:
+def test_file_changed_in_place_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workflow: str) -> None:
     write_corpus(tmp_path)
 
     def make(folder: Path, output: str = "out") -> Any:
@@ -369,7 +365,7 @@ def test_a_file_that_was_changed_in_place_is_not_taken_for_the_old_one(
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
-def test_documents_are_not_removed_from_a_file_that_changed_since_they_were_found(tmp_path: Path) -> None:
+def test_removal_from_a_changed_file_is_rejected(tmp_path: Path) -> None:
     write_corpus(tmp_path)
     found = ExactDeduplicationWorkflow(str(tmp_path / "found"), str(tmp_path / "in"), "jsonl", show_progress=False)
     found.run(quiet())
@@ -385,5 +381,5 @@ def test_documents_are_not_removed_from_a_file_that_changed_since_they_were_foun
     removal("touched").run(quiet())
     assert contents(tmp_path / "touched", ["*.jsonl"]) == contents(tmp_path / "before", ["*.jsonl"]) != {}
     replace_in_place(tmp_path / "in/0.jsonl")
-    with pytest.raises(InputError, match=r"0\.jsonl: has changed since duplicates were looked for in it"):
+    with pytest.raises(InputError, match=r"0\.jsonl: has changed since it was searched for duplicates"):
         removal("after").run(quiet())

@@ -1,4 +1,4 @@
-"""Corpora on which deduplication elsewhere has failed: by removing too much, by taking for ever, by running out of memory."""
+"""Corpora on which other implementations fail: they remove too much, do not finish, or run out of memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpora import edited, essay, ids, quiet, twins, write_jsonl
+from corpora import edited, essay, ids, kept_by_removed, quiet, write_jsonl
 
 from penstock.dedup import ExactDeduplicationWorkflow, FuzzyDeduplicationWorkflow
 from penstock.errors import PenstockError
@@ -28,8 +28,8 @@ def fuzzy(folder: Path, **settings: Any) -> FuzzyDeduplicationWorkflow:
 
 
 @pytest.mark.slow
-def test_ten_thousand_pages_of_one_template_are_one_page(tmp_path: Path) -> None:
-    """All of them are candidates of each other, and no more of them are compared than there are."""
+def test_ten_thousand_pages_of_one_template_are_reduced_to_one(tmp_path: Path) -> None:
+    """All pages are candidates of each other; the number of comparisons must not exceed the number of pages."""
     pages = [{"id": number, "text": f"{TEMPLATE} item {number}"} for number in range(10_000)]
     write_jsonl(tmp_path / "in/shop/a.jsonl", pages[:5000])
     write_jsonl(tmp_path / "in/shop/b.jsonl", pages[5000:])
@@ -40,17 +40,17 @@ def test_ten_thousand_pages_of_one_template_are_one_page(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_a_thousand_books_that_share_a_licence_all_stay(tmp_path: Path) -> None:
+def test_thousand_books_with_the_same_licence_are_all_kept(tmp_path: Path) -> None:
     books = [{"id": f"{number:04}", "text": f"{LICENCE} {essay(number + 10, 1600)}"} for number in range(1000)]
     write_jsonl(tmp_path / "in/a.jsonl", books)
-    # Bands so short that the licence alone makes candidates of most of them.
+    # Bands are so short that the licence alone makes most of the books candidates.
     result = fuzzy(tmp_path, num_bands=40, minhashes_per_band=2).run(quiet())
     assert result.get_metadata("num_duplicates") == 0
     assert len(ids(tmp_path / "out/deduplicated")) == 1000
 
 
-def test_a_chain_of_versions_does_not_end_far_from_where_it_began(tmp_path: Path) -> None:
-    """Each version is close to the next; the last has nothing in common with the first."""
+def test_chain_of_versions_keeps_versions_that_differ_from_the_first(tmp_path: Path) -> None:
+    """Each version is similar to the next; the last shares nothing with the first."""
     versions = [essay(5, 200).split()]
     for step in range(20):
         versions.append(versions[-1][8:] + essay(1000 + step, 8).split())
@@ -58,15 +58,15 @@ def test_a_chain_of_versions_does_not_end_far_from_where_it_began(tmp_path: Path
     fuzzy(tmp_path, word_ngrams=3, num_bands=50, minhashes_per_band=3).run(quiet())
     kept = ids(tmp_path / "out/deduplicated")
     assert 5 <= len(kept) < 21
-    for gone, (twin, similarity) in twins(tmp_path / "out").items():
-        assert twin in kept
-        a, b = ({tuple(versions[int(n)][i : i + 3]) for i in range(len(versions[int(n)]) - 2)} for n in (gone, twin))
+    for gone, (kept_id, similarity) in kept_by_removed(tmp_path / "out").items():
+        assert kept_id in kept
+        a, b = ({tuple(versions[int(n)][i : i + 3]) for i in range(len(versions[int(n)]) - 2)} for n in (gone, kept_id))
         assert similarity == len(a & b) / len(a | b)
         assert similarity >= 0.8
 
 
 @pytest.mark.slow
-def test_a_million_empty_documents_are_one_document(tmp_path: Path) -> None:
+def test_million_empty_documents_are_reduced_to_one(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in/a.jsonl").write_bytes(b'{"text":""}\n' * 500_000)
     (tmp_path / "in/b.jsonl").write_bytes(b'{"text":null}\n' * 500_000 + b'{"text":"something"}\n')
@@ -79,7 +79,7 @@ def test_a_million_empty_documents_are_one_document(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("workflow", ["exact", "fuzzy"])
-def test_an_input_of_one_text_leaves_one_document(tmp_path: Path, workflow: str) -> None:
+def test_input_with_a_single_text_is_reduced_to_one_document(tmp_path: Path, workflow: str) -> None:
     for name in ("a", "b", "c"):
         write_jsonl(tmp_path / f"in/{name}.jsonl", [{"id": f"{name}{n}", "text": TEMPLATE} for n in range(200)])
     if workflow == "exact":
@@ -91,7 +91,7 @@ def test_an_input_of_one_text_leaves_one_document(tmp_path: Path, workflow: str)
 
 
 @pytest.mark.slow
-def test_one_document_of_two_hundred_megabytes_is_held_a_few_times_and_not_more(tmp_path: Path) -> None:
+def test_memory_for_a_200_mb_document_is_a_small_multiple_of_its_size(tmp_path: Path) -> None:
     draw = random.Random(0)
     piece = " ".join(f"{draw.choice('bcdfg')}{draw.randint(0, 10**6)}" for _ in range(1_300_000))
     huge = " ".join([piece] * 20)
@@ -115,11 +115,11 @@ def test_one_document_of_two_hundred_megabytes_is_held_a_few_times_and_not_more(
     assert peak < 12 * len(huge), "as read, decoded, gathered, compared; twice over, and the table of its shingles"
 
 
-def test_edits_are_found_among_many_that_are_not(tmp_path: Path) -> None:
+def test_edited_copies_are_found_among_many_other_documents(tmp_path: Path) -> None:
     originals = [{"id": f"o{n}", "text": essay(n)} for n in range(300)]
     versions = [{"id": f"v{n}", "text": edited(essay(n), n)} for n in range(0, 300, 3)]
     write_jsonl(tmp_path / "in/a.jsonl", originals)
     write_jsonl(tmp_path / "in/b.jsonl", versions)
     fuzzy(tmp_path).run(quiet())
-    found = twins(tmp_path / "out")
-    assert {name: twin for name, (twin, _) in found.items()} == {f"v{n}": f"o{n}" for n in range(0, 300, 3)}
+    found = kept_by_removed(tmp_path / "out")
+    assert {name: kept_id for name, (kept_id, _) in found.items()} == {f"v{n}": f"o{n}" for n in range(0, 300, 3)}

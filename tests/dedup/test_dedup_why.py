@@ -1,4 +1,4 @@
-"""What `penstock why` says of documents of a deduplication: kept and where, or for whom they went."""
+"""`penstock why` after a deduplication: the output file of a kept document, or the document kept in its place."""
 
 import json
 import subprocess
@@ -43,7 +43,7 @@ def why(*arguments: str) -> str:
     return done.stdout
 
 
-def test_a_document_that_stays_is_kept_in_a_file(deduplicated: Path) -> None:
+def test_why_names_the_output_file_of_a_kept_document(deduplicated: Path) -> None:
     said = " ".join(why(str(deduplicated), "first").split())
     assert said.startswith("first: kept")
     [written] = (deduplicated / "deduplicated").glob("*.jsonl")
@@ -51,7 +51,7 @@ def test_a_document_that_stays_is_kept_in_a_file(deduplicated: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "least", "most"), [("same", 1.0, 1.0), ("near", 0.9, 0.999)])
-def test_a_document_that_goes_names_its_twin_and_their_similarity(
+def test_why_names_the_kept_document_and_similarity_of_a_removed_document(
     deduplicated: Path, name: str, least: float, most: float
 ) -> None:
     said = json.loads(why(str(deduplicated), name, "--json"))
@@ -67,6 +67,6 @@ def test_a_document_that_goes_names_its_twin_and_their_similarity(
         assert json.loads(stream.readline())["id"] == name
 
 
-def test_a_document_read_several_times_is_told_of_once(deduplicated: Path) -> None:
+def test_why_reports_a_document_read_in_several_passes_once(deduplicated: Path) -> None:
     assert why(str(deduplicated), "a.jsonl:0").count("kept") == 2, "as a whole, and by the stage that could drop it"
     assert "4 documents, 2 kept" in why(str(deduplicated))

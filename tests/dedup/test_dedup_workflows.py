@@ -1,4 +1,4 @@
-"""Deduplication as a user runs it: files in, files out, whatever the format, the blocks or the number of workers."""
+"""Deduplication workflows from input files to output files, for all formats, block sizes and numbers of workers."""
 
 from __future__ import annotations
 
@@ -22,21 +22,23 @@ from corpora import (
     exact,
     fuzzy,
     ids,
+    kept_by_removed,
     quiet,
     read_documents,
     removed_rows,
-    twins,
     write_corpus,
     write_jsonl,
 )
 
 from penstock import FileGroupTask, StreamingExecutor
-from penstock.dedup.places import ID_FIELD
+from penstock.dedup.document_ids import ID_FIELD
 from penstock.errors import InputError
 
 
 @FORMATS
-def test_exact_keeps_the_first_of_equal_texts_and_all_else_as_it_was(tmp_path: Path, kind: str, write: Write) -> None:
+def test_exact_keeps_the_first_of_equal_texts_and_leaves_the_rest_unchanged(
+    tmp_path: Path, kind: str, write: Write
+) -> None:
     write_corpus(tmp_path, kind, write)
     result = exact(tmp_path, input_filetype=kind).run(quiet())
     assert result.get_metadata("num_duplicates") == 5
@@ -44,19 +46,19 @@ def test_exact_keeps_the_first_of_equal_texts_and_all_else_as_it_was(tmp_path: P
     assert sorted(document["id"] for document in kept) == KEPT_EXACT
     originals = {document["id"]: document for document in [*ORIGINALS, *EDITED]}
     assert all(document == originals[document["id"]] for document in kept)
-    assert twins(tmp_path / "out", "Exact") == {f"c{n}": (f"o{n}", 1.0) for n in range(5)}
+    assert kept_by_removed(tmp_path / "out", "Exact") == {f"c{n}": (f"o{n}", 1.0) for n in range(5)}
 
 
 @FORMATS
-def test_fuzzy_removes_what_is_nearly_the_same_and_names_twin_and_similarity(
+def test_fuzzy_removes_near_duplicates_and_records_kept_document_and_similarity(
     tmp_path: Path, kind: str, write: Write
 ) -> None:
     write_corpus(tmp_path, kind, write)
     result = fuzzy(tmp_path, input_filetype=kind).run(quiet())
     assert result.get_metadata("num_duplicates") == 8
     assert ids(tmp_path / "out/deduplicated") == KEPT_FUZZY
-    found = twins(tmp_path / "out")
-    assert {name: twin for name, (twin, _) in found.items()} == {
+    found = kept_by_removed(tmp_path / "out")
+    assert {name: kept_id for name, (kept_id, _) in found.items()} == {
         **{f"c{n}": f"o{n}" for n in range(5)},
         **{f"e{n}": f"o{n}" for n in range(5, 8)},
     }
@@ -67,7 +69,7 @@ def test_fuzzy_removes_what_is_nearly_the_same_and_names_twin_and_similarity(
     assert not (tmp_path / "cache").exists() or not list((tmp_path / "cache").iterdir())
 
 
-def test_lines_that_stay_are_copied_byte_for_byte(tmp_path: Path) -> None:
+def test_kept_lines_are_copied_byte_for_byte(tmp_path: Path) -> None:
     lines = [b'{"id": 1,  "text":"same", "big": 123456789012345678901234567890, "n": 1.10}\n',
              b'{"text": "other\\u00e9", "id": "00123"}\n', b'{"id": 2, "text": "same"}\n']  # fmt: skip
     (tmp_path / "in").mkdir()
@@ -87,7 +89,7 @@ def test_compressed_files_are_read_and_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [exact, fuzzy])
-def test_the_result_is_the_same_to_the_bit_whatever_runs_it(tmp_path: Path, make: Callable[..., Any]) -> None:
+def test_result_is_bit_identical_on_every_local_executor(tmp_path: Path, make: Callable[..., Any]) -> None:
     write_corpus(tmp_path)
     make(tmp_path, "one", input_blocksize="3KB").run(quiet())
     make(tmp_path, "two", input_blocksize="3KB").run(StreamingExecutor(show_progress=False, cpus=2))
@@ -101,7 +103,7 @@ def test_the_result_is_the_same_to_the_bit_whatever_runs_it(tmp_path: Path, make
 @pytest.mark.ray
 @pytest.mark.usefixtures("on_ray")
 @pytest.mark.parametrize("make", [exact, fuzzy])
-def test_the_result_is_the_same_to_the_bit_on_a_cluster(tmp_path: Path, make: Callable[..., Any]) -> None:
+def test_result_is_bit_identical_on_a_cluster(tmp_path: Path, make: Callable[..., Any]) -> None:
     write_corpus(tmp_path)
     make(tmp_path, "one", input_blocksize="3KB").run(quiet())
     make(tmp_path, "two", input_blocksize="3KB").run(StreamingExecutor(show_progress=False, backend="ray"))
@@ -110,7 +112,7 @@ def test_the_result_is_the_same_to_the_bit_on_a_cluster(tmp_path: Path, make: Ca
 
 @FORMATS
 @pytest.mark.parametrize("make", [exact, fuzzy])
-def test_the_same_documents_go_whatever_the_blocks(
+def test_removed_documents_do_not_depend_on_block_size(
     tmp_path: Path, make: Callable[..., Any], kind: str, write: Write
 ) -> None:
     write_corpus(tmp_path, kind, write)
@@ -125,7 +127,7 @@ def test_the_same_documents_go_whatever_the_blocks(
 
 @pytest.mark.parametrize("use_64_bit_hash", [False, True])
 @pytest.mark.parametrize("settings", [{"bands_per_iteration": 1}, {"bands_per_iteration": 7}, {"word_ngrams": 3}])
-def test_rounds_widths_and_shingles_change_nothing_about_what_is_plainly_a_duplicate(
+def test_clear_duplicates_are_found_with_any_rounds_hash_widths_and_shingles(
     tmp_path: Path, settings: dict[str, Any], use_64_bit_hash: bool
 ) -> None:
     write_corpus(tmp_path)
@@ -133,14 +135,14 @@ def test_rounds_widths_and_shingles_change_nothing_about_what_is_plainly_a_dupli
     assert ids(tmp_path / "out/deduplicated") == KEPT_FUZZY
 
 
-def test_documents_too_short_for_a_shingle_are_compared_as_a_whole(tmp_path: Path) -> None:
+def test_documents_too_short_for_a_shingle_are_compared_exactly(tmp_path: Path) -> None:
     short = [("1", "short"), ("2", "short!"), ("3", "short"), ("4", ""), ("5", None), ("6", "  ")]
     write_jsonl(tmp_path / "in/a.jsonl", [{"id": name, "text": text} for name, text in short])
     fuzzy(tmp_path, max_removed_share=1.0).run(quiet())
     assert ids(tmp_path / "out/deduplicated") == ["1", "2", "4", "6"]
 
 
-def test_normalised_texts_are_equal_and_come_out_as_they_were(tmp_path: Path) -> None:
+def test_normalisation_affects_comparison_but_not_the_output(tmp_path: Path) -> None:
     texts = ["The  Mill\tturns", "the mill turns", "Caf\u00e9", "cafe\u0301", "other"]
     write_jsonl(tmp_path / "in/a.jsonl", [{"id": str(n), "text": text} for n, text in enumerate(texts)])
     exact(tmp_path, "plain").run(quiet())
@@ -162,8 +164,8 @@ def test_normalised_texts_are_equal_and_come_out_as_they_were(tmp_path: Path) ->
         (["in/b", "in/a"], ["b1", "b2"]),
     ],
 )
-def test_the_policy_says_which_one_stays(tmp_path: Path, make: Any, keep: Any, stays: list[str]) -> None:
-    """Documents 1 are the same text; documents 2 nearly, the second longer. Exact looks at white space too."""
+def test_keep_policy_selects_the_kept_document(tmp_path: Path, make: Any, keep: Any, stays: list[str]) -> None:
+    """Documents 1 have the same text. Of documents 2 the second is longer: by spaces (exact) or by a word (fuzzy)."""
     text = essay(2, 300)
     longer = text + ("   " if make is exact else " indeed")
     write_jsonl(
@@ -178,7 +180,7 @@ def test_the_policy_says_which_one_stays(tmp_path: Path, make: Any, keep: Any, s
     assert ids(tmp_path / "out/deduplicated") == stays
 
 
-def test_ids_that_are_not_unique_and_files_of_one_name_are_no_trouble(tmp_path: Path) -> None:
+def test_repeated_ids_and_file_names_are_supported(tmp_path: Path) -> None:
     for folder in ("a", "b", "c"):
         same, own = {"id": 7, "text": essay(1)}, {"id": 7, "text": essay(ord(folder))}
         write_jsonl(tmp_path / f"in/{folder}/part.jsonl", [same, own])
@@ -189,7 +191,7 @@ def test_ids_that_are_not_unique_and_files_of_one_name_are_no_trouble(tmp_path: 
         assert sorted(document["text"] for document in kept) == sorted(essay(n) for n in (1, *map(ord, "abc")))
 
 
-def test_tasks_that_name_files_serve_in_place_of_a_path(tmp_path: Path) -> None:
+def test_initial_tasks_replace_input_path(tmp_path: Path) -> None:
     write_corpus(tmp_path)
     tasks = [FileGroupTask("d", [str(path)]) for path in sorted((tmp_path / "in").rglob("*.jsonl"))]
     exact(tmp_path, input_path=None).run(executor=quiet(), initial_tasks=tasks)
@@ -199,12 +201,12 @@ def test_tasks_that_name_files_serve_in_place_of_a_path(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [exact, fuzzy])
-def test_nothing_to_read_is_nothing_removed(tmp_path: Path, make: Callable[..., Any]) -> None:
+def test_empty_input_removes_nothing(tmp_path: Path, make: Callable[..., Any]) -> None:
     write_jsonl(tmp_path / "in/a.jsonl", [])
     assert make(tmp_path).run(quiet()).get_metadata("num_duplicates") == 0
 
 
-def test_a_second_run_replaces_what_the_first_one_wrote(tmp_path: Path) -> None:
+def test_second_run_replaces_the_output_of_the_first(tmp_path: Path) -> None:
     write_corpus(tmp_path)
     fuzzy(tmp_path, similarity_threshold=1.0).run(quiet())
     assert ids(tmp_path / "out/deduplicated") == KEPT_EXACT
@@ -212,7 +214,7 @@ def test_a_second_run_replaces_what_the_first_one_wrote(tmp_path: Path) -> None:
     assert ids(tmp_path / "out/deduplicated") == KEPT_FUZZY
 
 
-def test_small_files_are_looked_at_together_and_written_one_by_one(tmp_path: Path) -> None:
+def test_small_files_are_read_in_groups_and_written_one_by_one(tmp_path: Path) -> None:
     for number, document in enumerate([*ORIGINALS, *COPIES, *EDITED]):
         write_jsonl(tmp_path / f"in/{number:02d}.jsonl", [document])
     executor = quiet()
@@ -234,14 +236,14 @@ def test_small_files_are_looked_at_together_and_written_one_by_one(tmp_path: Pat
         ({"device": "tpu"}, "device='tpu'"),
     ],
 )
-def test_what_makes_no_sense_is_refused_before_anything_is_read(
+def test_invalid_parameters_are_rejected_before_anything_is_read(
     tmp_path: Path, settings: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
         fuzzy(tmp_path, **settings)
 
 
-def test_a_number_of_partitions_that_does_not_fit_is_refused_with_the_arithmetic(tmp_path: Path) -> None:
+def test_partition_count_that_does_not_fit_is_rejected_with_the_calculation(tmp_path: Path) -> None:
     write_jsonl(tmp_path / "in/a.jsonl", [{"id": n, "text": "x"} for n in range(10_000)])
     with pytest.raises(InputError, match=r"total_nparts=1 does not fit: .* documents x 32 bytes"):
         exact(tmp_path, total_nparts=1, memory_budget="100KB").run(quiet())
@@ -249,7 +251,7 @@ def test_a_number_of_partitions_that_does_not_fit_is_refused_with_the_arithmetic
         fuzzy(tmp_path, lsh_num_output_partitions=2, bands_per_iteration=20, memory_budget="1MB").run(quiet())
 
 
-def test_the_table_of_removed_documents_can_be_read_by_people(tmp_path: Path) -> None:
+def test_table_of_duplicates_has_readable_columns(tmp_path: Path) -> None:
     write_corpus(tmp_path)
     fuzzy(tmp_path).run(quiet())
     rows = removed_rows(tmp_path / "out/FuzzyDuplicateIds")
@@ -263,7 +265,7 @@ def test_the_table_of_removed_documents_can_be_read_by_people(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-def test_the_first_run_on_a_machine_says_why_it_takes_longer(
+def test_first_run_on_a_machine_explains_compilation_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], compiled: bool
 ) -> None:
     monkeypatch.setattr("penstock.dedup.fuzzy.is_warm", lambda: compiled)

@@ -1,4 +1,4 @@
-"""A reader of the output sees a whole file or none."""
+"""Writes are atomic: a reader sees the complete file or no file."""
 
 import errno
 import os
@@ -15,7 +15,7 @@ from penstock.storage.atomic import atomic_write
 
 
 class ObjectStore(MemoryFileSystem):  # type: ignore[misc]
-    """Like a bucket: an upload shows when it is committed, and not at all if it is given up."""
+    """Behaves like a bucket: an upload becomes visible when it is committed, and never if it is discarded."""
 
     protocol = "store"
     store: ClassVar[dict[str, Any]] = {}
@@ -44,7 +44,7 @@ def write_and_raise(path: str, error: BaseException) -> None:
         raise error
 
 
-def test_a_file_appears_whole_with_its_folders(tmp_path: Path) -> None:
+def test_file_and_missing_folders_are_created_atomically(tmp_path: Path) -> None:
     target = tmp_path / "deep" / "er" / "a.txt"
     with atomic_write(str(target)) as stream:
         stream.write(b"half")
@@ -55,7 +55,7 @@ def test_a_file_appears_whole_with_its_folders(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("error", [RuntimeError("boom"), KeyboardInterrupt(), OSError(errno.EIO, "broken")])
-def test_nothing_is_left_of_a_write_that_failed_and_an_older_file_stays(tmp_path: Path, error: BaseException) -> None:
+def test_failed_write_leaves_no_temporary_file_and_keeps_the_older_file(tmp_path: Path, error: BaseException) -> None:
     (tmp_path / "old.txt").write_bytes(b"old")
     for name in ("old.txt", "new.txt"):
         with pytest.raises((type(error), OutputError)):
@@ -63,13 +63,13 @@ def test_nothing_is_left_of_a_write_that_failed_and_an_older_file_stays(tmp_path
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("old.txt", b"old")]
 
 
-def test_a_full_disk_says_so(tmp_path: Path) -> None:
+def test_full_disk_is_reported(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match=r"a\.txt: the disk is full\. Nothing half-written was left"):
         write_and_raise(str(tmp_path / "a.txt"), OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_path_through_a_file_says_so(tmp_path: Path) -> None:
+def test_path_through_a_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for path in ("file/a.txt", "file/b/a.txt"):
         with pytest.raises(OutputError, match="a part of this path is a file"), atomic_write(str(tmp_path / path)):
@@ -77,13 +77,13 @@ def test_a_path_through_a_file_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_that_may_not_be_written_says_so(tmp_path: Path) -> None:
+def test_folder_without_write_permission_is_reported(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(OutputError, match="not writable by this user"), atomic_write(str(tmp_path / "a.txt")):
         pass
 
 
-def test_a_remote_file_appears_whole(bucket: ObjectStore) -> None:
+def test_remote_file_is_written_atomically(bucket: ObjectStore) -> None:
     with atomic_write("store://bucket/out/a.txt") as stream:
         stream.write(b"half")
         assert not bucket.exists("/bucket/out/a.txt")
@@ -91,7 +91,7 @@ def test_a_remote_file_appears_whole(bucket: ObjectStore) -> None:
     assert bucket.cat("/bucket/out/a.txt") == b"half and half"
 
 
-def test_nothing_is_left_of_a_remote_write_that_failed(bucket: ObjectStore) -> None:
+def test_failed_remote_write_leaves_no_object(bucket: ObjectStore) -> None:
     with pytest.raises(RuntimeError):
         write_and_raise("store://bucket/out/a.txt", RuntimeError("boom"))
     assert bucket.find("/") == []

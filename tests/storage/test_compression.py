@@ -1,4 +1,4 @@
-"""What is compressed can be decompressed, in steps of any size, and as far as it is there."""
+"""Compressed data is decompressed in steps of any size, and a truncated stream as far as possible."""
 
 import io
 from pathlib import Path
@@ -33,7 +33,9 @@ def read_or_nothing(stream: Decompressed) -> bytes:
     padding=st.integers(0, 4),
     step=st.integers(1, 50),
 )
-def test_several_members_are_one_stream(members: list[bytes], ending: str, padding: int, step: int) -> None:
+def test_concatenated_members_are_read_as_one_stream(
+    members: list[bytes], ending: str, padding: int, step: int
+) -> None:
     stored = b"".join(compressed(member, ending) for member in members) + bytes(padding)
     stream = Decompressed(io.BytesIO(stored), ending)
     pieces = []
@@ -44,7 +46,7 @@ def test_several_members_are_one_stream(members: list[bytes], ending: str, paddi
 
 
 @pytest.mark.parametrize("ending", COMPRESSIONS)
-def test_what_is_there_is_given_before_the_error(ending: str) -> None:
+def test_available_data_is_returned_before_the_error(ending: str) -> None:
     first, second = b"a" * 1000, bytes(range(256)) * 1000
     stored = compressed(first, ending) + compressed(second, ending)
     stream = Decompressed(io.BytesIO(stored[:-20]), ending)
@@ -58,7 +60,7 @@ def test_what_is_there_is_given_before_the_error(ending: str) -> None:
 
 
 @pytest.mark.parametrize("ending", COMPRESSIONS)
-def test_a_file_that_is_not_what_its_name_says_is_named(tmp_path: Path, ending: str) -> None:
+def test_file_in_another_format_than_its_name_is_reported(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"a.txt{ending}"
     path.write_bytes(b"plain text")
     with (
@@ -69,7 +71,7 @@ def test_a_file_that_is_not_what_its_name_says_is_named(tmp_path: Path, ending: 
 
 
 @pytest.mark.parametrize("ending", [*COMPRESSIONS, ""])
-def test_lines_are_read_through_any_compression(tmp_path: Path, ending: str) -> None:
+def test_lines_are_read_with_every_compression(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"a.txt{ending}"
     path.write_bytes(compressed(b"one\ntwo\n" * 10_000, ending or None))  # type: ignore[arg-type]
     with open_input(str(path)) as stream:

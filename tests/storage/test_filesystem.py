@@ -1,4 +1,4 @@
-"""Any path or URL is listed the same way, and an error names the path and the way out."""
+"""Paths and URLs are listed the same way, and errors name the path and say what to do."""
 
 import bz2
 import gzip
@@ -49,7 +49,7 @@ def names_below(folder: Path, files: list[SizedFile]) -> list[str]:
     return [str(Path(file.path).relative_to(folder)) for file in files]
 
 
-def test_a_folder_gives_its_files_of_that_kind_sorted_and_nothing_hidden(crawl: Path) -> None:
+def test_folder_lists_matching_files_sorted_without_hidden_files(crawl: Path) -> None:
     found = list_files(crawl, EXTENSIONS).files
     assert names_below(crawl, found) == ["a.jsonl", "b.jsonl", "c.json", "deep/er/d.jsonl", "e.jsonl.gz", "f.jsonl.zst"]
     assert [file.size for file in found] == [2, 1, 3, 4, 5, 6]
@@ -61,23 +61,23 @@ def test_a_folder_gives_its_files_of_that_kind_sorted_and_nothing_hidden(crawl: 
     ]
 
 
-def test_a_glob_gives_what_matches_and_nothing_hidden(crawl: Path) -> None:
+def test_glob_lists_matching_files_without_hidden_files(crawl: Path) -> None:
     assert names_below(crawl, list_files(f"{crawl}/*.jsonl", EXTENSIONS).files) == ["a.jsonl", "b.jsonl"]
-    found = list_files(f"{crawl}/**/*.jsonl", EXTENSIONS).files  # not the dead letters of an earlier run, above all
+    found = list_files(f"{crawl}/**/*.jsonl", EXTENSIONS).files  # in particular not the dead letters of an earlier run
     assert names_below(crawl, found) == ["a.jsonl", "b.jsonl", "deep/er/d.jsonl"]
 
 
-def test_a_file_named_outright_is_taken_whatever_it_is_called(crawl: Path) -> None:
+def test_explicitly_named_file_is_read_with_any_extension(crawl: Path) -> None:
     assert names_below(crawl, list_files(crawl / "notes.txt", EXTENSIONS).files) == ["notes.txt"]
 
 
-def test_a_list_may_mix_everything_and_counts_a_file_once(crawl: Path) -> None:
+def test_list_of_mixed_paths_lists_each_file_once(crawl: Path) -> None:
     paths: list[str | Path] = [crawl / "deep", str(crawl / "b.jsonl"), f"{crawl}/*.jsonl"]
     assert names_below(crawl, list_files(paths, EXTENSIONS).files) == ["a.jsonl", "b.jsonl", "deep/er/d.jsonl"]
 
 
 @pytest.mark.parametrize("name", ["a[1].jsonl", "what?.jsonl", "100%#.jsonl", "ü ñ.jsonl", "star*.jsonl"])
-def test_odd_names_are_names(tmp_path: Path, name: str) -> None:
+def test_unusual_file_names_are_listed(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"{}")
     for given in (tmp_path, tmp_path / name):
         [file] = list_files(given, EXTENSIONS).files
@@ -86,7 +86,7 @@ def test_odd_names_are_names(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.usefixtures("memory")
-def test_a_url_is_listed_like_a_folder() -> None:
+def test_url_is_listed_like_a_folder() -> None:
     for name in ("a.jsonl", "b.txt", "_x/c.jsonl"):
         with fsspec.open(f"memory://bucket/in/{name}", "wb") as stream:
             stream.write(b"12345")
@@ -98,7 +98,7 @@ def test_a_url_is_listed_like_a_folder() -> None:
         list_files("memory://bucket/none", EXTENSIONS)
 
 
-def test_a_file_url_is_a_local_path(crawl: Path) -> None:
+def test_file_url_is_a_local_path(crawl: Path) -> None:
     assert list_files(f"file://{crawl}", EXTENSIONS).files == list_files(crawl, EXTENSIONS).files
     assert is_local(filesystem_of(f"file://{crawl}")[0])
     assert not is_local(filesystem_of("memory://x")[0])
@@ -115,7 +115,9 @@ def test_a_file_url_is_a_local_path(crawl: Path) -> None:
         ("nonsense://x/y", "nonsense://x/y: this kind of address cannot be opened here"),
     ],
 )
-def test_what_cannot_be_listed_says_why(tmp_path: Path, paths: str | list[str], message: str) -> None:
+def test_path_that_cannot_be_listed_is_reported_with_the_reason(
+    tmp_path: Path, paths: str | list[str], message: str
+) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "other").mkdir()
     for name in ("a.txt", "b.csv"):
@@ -130,7 +132,7 @@ COMPRESS: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.compress, ".bz2": b
 
 
 @pytest.mark.parametrize("suffix", COMPRESS)
-def test_a_compressed_file_is_read_through(tmp_path: Path, suffix: str) -> None:
+def test_compressed_file_is_decompressed(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"a.jsonl{suffix}"
     path.write_bytes(COMPRESS[suffix](b"content"))
     with open_input(str(path)) as stream:
@@ -139,7 +141,7 @@ def test_a_compressed_file_is_read_through(tmp_path: Path, suffix: str) -> None:
 
 @pytest.mark.parametrize("suffix", COMPRESS)
 @pytest.mark.parametrize("damage", ["truncated", "flipped", "not compressed"])
-def test_a_damaged_compressed_file_is_named(tmp_path: Path, suffix: str, damage: str) -> None:
+def test_damaged_compressed_file_is_reported(tmp_path: Path, suffix: str, damage: str) -> None:
     path = tmp_path / f"a.jsonl{suffix}"
     whole = COMPRESS[suffix](bytes(range(256)) * 50)
     middle = len(whole) // 2
@@ -149,7 +151,7 @@ def test_a_damaged_compressed_file_is_named(tmp_path: Path, suffix: str, damage:
         stream.read()
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
+def test_missing_file_is_reported(tmp_path: Path) -> None:
     with (
         pytest.raises(InputError, match=r"gone\.jsonl: there is no such file"),
         open_input(str(tmp_path / "gone.jsonl")),
@@ -158,7 +160,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["a", "./a/../b", "/a/b/", "/", "~/a", "a b", "ä/*.jsonl", "/a//b", "c:d", ""])
-def test_a_path_of_this_machine_is_what_fsspec_takes_it_for(path: str) -> None:
+def test_local_path_is_resolved_as_by_fsspec(path: str) -> None:
     filesystem, name = filesystem_of(path)
     same, known = fsspec.core.url_to_fs(path)
     assert (type(filesystem), name) == (type(same), known)

@@ -1,4 +1,4 @@
-"""A journal that a crash may cut anywhere still tells the truth about what was done before, and runs no code."""
+"""A truncated journal still holds all earlier commits, and reading a journal runs no code."""
 
 import pickle
 import tempfile
@@ -16,7 +16,7 @@ from penstock.storage.journal import FILE_NAME, MAGIC, DoneGroup, InputListing, 
 from penstock.storage.records import framed
 
 FINGERPRINT = {"stage 1 'a'": "A"}
-# Names of files need not be Unicode.
+# File names may be invalid Unicode.
 TEXT = st.text(st.characters(), max_size=5)
 GROUPS = st.builds(
     lambda sources, outputs, files, excerpt: DoneGroup(
@@ -36,7 +36,7 @@ def one(source: str, output: bytes) -> list[DoneGroup]:
 
 
 def write(folder: Path, commits: Commits) -> list[int]:
-    """Write a journal, and return how long the file is after each commit."""
+    """Write a journal, and return the size of the file after each commit."""
     journal = Journal(folder, FINGERPRINT)
     lengths = [journal.path.stat().st_size]
     for commit in commits:
@@ -52,7 +52,7 @@ def merged(commits: Commits) -> dict[str, DoneGroup]:
 
 @settings(max_examples=50, deadline=None)
 @given(commits=COMMITS, more=COMMITS, data=st.data())
-def test_what_is_read_after_a_cut_is_what_was_committed_before_it(
+def test_truncated_journal_contains_exactly_the_earlier_commits(
     commits: Commits, more: Commits, data: st.DataObject
 ) -> None:
     with tempfile.TemporaryDirectory() as name:
@@ -76,7 +76,7 @@ def test_what_is_read_after_a_cut_is_what_was_committed_before_it(
         assert again.done == merged([*kept, *more]), "writing goes on from where reading stopped"
 
 
-def test_what_lay_behind_a_spoiled_record_does_not_come_back(tmp_path: Path) -> None:
+def test_records_after_a_damaged_record_do_not_reappear(tmp_path: Path) -> None:
     _, _, spoiled, _ = write(tmp_path, [one("a", b"1"), one("b", b"2"), one("c", b"3")])
     path = tmp_path / FILE_NAME
     content = bytearray(path.read_bytes())
@@ -84,14 +84,14 @@ def test_what_lay_behind_a_spoiled_record_does_not_come_back(tmp_path: Path) -> 
     path.write_bytes(content)
     journal = Journal(tmp_path, FINGERPRINT)
     assert journal.done == merged([one("a", b"1")])
-    journal.commit(one("d", b"4"))  # as long as the spoiled one, so that the third would follow it without a gap
+    journal.commit(one("d", b"4"))  # as long as the damaged record, so that the third record would follow without a gap
     journal.close()
     again = Journal(tmp_path, FINGERPRINT)
     again.close()
     assert again.done == merged([one("a", b"1"), one("d", b"4")])
 
 
-def test_what_is_withdrawn_is_not_done_any_more_and_is_removed_once(tmp_path: Path) -> None:
+def test_withdrawn_sources_are_not_done_and_are_removed_once(tmp_path: Path) -> None:
     write(tmp_path, [one("a", b"1"), one("b", b"2")])
     listing = InputListing((FileMark("/in/\udcff", "\udcff", 5, 1, 2, "xxh3:0"),), {"a": (0,), "b": ()})
     withdrawal = Withdrawal(("a",), ("a.jsonl",))
@@ -116,7 +116,7 @@ def test_what_is_withdrawn_is_not_done_any_more_and_is_removed_once(tmp_path: Pa
         ({**FINGERPRINT, "stage 1 'a' n": "2"}, "stage 1 'a' n was absent, now it is 2"),
     ],
 )
-def test_a_journal_of_another_pipeline_is_refused_and_kept(tmp_path: Path, other: dict[str, str], message: str) -> None:
+def test_journal_of_another_pipeline_is_rejected_and_kept(tmp_path: Path, other: dict[str, str], message: str) -> None:
     write(tmp_path, [one("x", b"y")])
     before = (tmp_path / FILE_NAME).read_bytes()
     with pytest.raises(CheckpointError) as caught:
@@ -126,7 +126,7 @@ def test_a_journal_of_another_pipeline_is_refused_and_kept(tmp_path: Path, other
 
 
 class Harm:
-    """Makes a file when it is unpickled."""
+    """Creates a file when it is unpickled."""
 
     def __init__(self, mark: Path) -> None:
         self.mark = mark
@@ -135,13 +135,13 @@ class Harm:
         return Path.touch, (self.mark,)
 
 
-def test_a_planted_pickle_is_refused_and_does_not_run(tmp_path: Path) -> None:
+def test_pickle_in_a_journal_is_rejected_and_not_executed(tmp_path: Path) -> None:
     planted = framed(pickle.dumps(Harm(tmp_path / "ran"), protocol=5))
     path = tmp_path / "state" / FILE_NAME
     path.parent.mkdir()
     for content, message in [
-        (planted, r"not a journal of this version.*delete .*state to begin anew"),
-        (MAGIC + planted, r"record 1 is whole, but not one that Penstock writes"),
+        (planted, r"not a journal of this version.*delete .*state to start over"),
+        (MAGIC + planted, r"record 1 is complete, but Penstock did not write it"),
     ]:
         path.write_bytes(content)
         with pytest.raises(CheckpointError, match=message):
@@ -151,9 +151,9 @@ def test_a_planted_pickle_is_refused_and_does_not_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("body", [b"\x01", b"\x92\xa4done\x91\x91\xc0", b"\x91" * 100_000, b"\xdf\xff\xff\xff\xff"])
-def test_records_of_another_shape_are_refused(tmp_path: Path, body: bytes) -> None:
+def test_records_with_another_schema_are_rejected(tmp_path: Path, body: bytes) -> None:
     write(tmp_path, [one("a", b"1")])
     with (tmp_path / FILE_NAME).open("ab") as stream:
         stream.write(framed(body))
-    with pytest.raises(CheckpointError, match=r"record 3 is whole, but not one that Penstock writes"):
+    with pytest.raises(CheckpointError, match=r"record 3 is complete, but Penstock did not write it"):
         Journal(tmp_path, FINGERPRINT)

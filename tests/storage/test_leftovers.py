@@ -31,7 +31,7 @@ def die_writing(target: Path) -> None:
 
 
 def elsewhere(name: str) -> str:
-    """Return a temporary name as a process of another machine would have it."""
+    """Return a temporary name of a process on another machine."""
     return temporary_name(name).replace(machine(), "0" * 8)
 
 
@@ -54,7 +54,7 @@ def test_only_files_of_dead_processes_are_removed(tmp_path: Path) -> None:
     assert hidden(tmp_path) == [".mine.penstock-tmp"]
 
 
-def test_folders_below_are_looked_at_only_if_they_are_asked_for(tmp_path: Path) -> None:
+def test_subfolders_are_searched_only_if_requested(tmp_path: Path) -> None:
     die_writing(tmp_path / "below/a.txt")
     remove_leftovers(str(tmp_path))
     assert len(hidden(tmp_path)) == 1
@@ -63,7 +63,7 @@ def test_folders_below_are_looked_at_only_if_they_are_asked_for(tmp_path: Path) 
     remove_leftovers(str(tmp_path / "nowhere"), below=True)
 
 
-def test_a_process_is_known_by_its_number_and_when_it_began() -> None:
+def test_process_is_identified_by_pid_and_start_time() -> None:
     assert is_alive(os.getpid())
     assert not is_alive(os.getpid(), since=0.0), "another process had this number then"
     with subprocess.Popen(["true"]) as dead:
@@ -71,17 +71,17 @@ def test_a_process_is_known_by_its_number_and_when_it_began() -> None:
     assert not is_alive(dead.pid)
 
 
-def test_the_name_of_a_file_may_be_as_long_as_the_file_system_allows(tmp_path: Path) -> None:
+def test_file_names_of_maximum_length_can_be_written(tmp_path: Path) -> None:
     with atomic_write(str(tmp_path / ("x" * 255))) as stream:
         stream.write(b"whole")
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"whole"]
 
 
-def test_the_next_run_removes_what_a_killed_one_left_and_leaves_the_output_of_others_alone(tmp_path: Path) -> None:
+def test_next_run_removes_leftovers_of_a_killed_run_and_keeps_output_of_others(tmp_path: Path) -> None:
     for place in ("a.jsonl", "_penstock/summary.json", "_penstock/ledger/rules.json"):
         die_writing(tmp_path / place)
     (tmp_path / elsewhere("b.jsonl")).write_text("of a worker on another machine")
-    # A run that is alive may write into a folder inside this one.
+    # A live run may write into a subfolder of this one.
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / temporary_name("c.jsonl")).write_text("being written")
     (tmp_path / "other" / elsewhere("d.jsonl")).write_text("being written")

@@ -1,4 +1,4 @@
-"""What is found below a path is read, or it is named with the reason; what could hang or never end is not opened."""
+"""Every file under a path is read or reported with the reason; files that could block are not opened."""
 
 import os
 import socket
@@ -32,7 +32,7 @@ def write(folder: Path, *files: str) -> Path:
 
 
 def bind_socket(path: Path) -> None:
-    # The address of a socket may not be long, and folders of tests are.
+    # The path of a socket is limited in length, and the folders of tests have long paths.
     here = Path.cwd()
     os.chdir(path.parent)
     try:
@@ -54,16 +54,16 @@ SPECIAL: dict[str, Callable[[Path], None]] = {
     ["a.jsonl", "A.JSONL", "a.Jsonl.GZ", "a.jsonl.gzip", "a.ndjson", "a.NDJSON.bz2", "a.jsonlines.zstd", "a.jl.XZ",
      "a.json.gz", "a.jsonl.bzip2"],
 )  # fmt: skip
-def test_every_usual_ending_of_json_lines_is_read(tmp_path: Path, name: str) -> None:
+def test_every_usual_json_lines_extension_is_read(tmp_path: Path, name: str) -> None:
     assert names(list_files(write(tmp_path / "in", name), JSONL)) == [f"in/{name}"]
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.PARQUET", "a.parq", "a.pq"])
-def test_every_usual_ending_of_parquet_is_read(tmp_path: Path, name: str) -> None:
+def test_every_usual_parquet_extension_is_read(tmp_path: Path, name: str) -> None:
     assert names(list_files(write(tmp_path / "in", name), PARQUET)) == [f"in/{name}"]
 
 
-def test_files_with_another_ending_are_named(tmp_path: Path) -> None:
+def test_files_with_another_extension_are_reported(tmp_path: Path) -> None:
     files = ["a.jsonl", "b.jsonl.lz4", "c.TXT.gz", "d.parquet", "LICENSE", "sub/e.txt.gz", "_hidden.txt", ".x/f.txt"]
     listing = list_files(write(tmp_path / "in", *files), JSONL)
     assert names(listing) == ["in/a.jsonl"]
@@ -77,7 +77,7 @@ def test_files_with_another_ending_are_named(tmp_path: Path) -> None:
     assert describe(listing.notes()).startswith("Not read: 2, other ending .txt.gz (in/c.TXT.gz, in/sub/e.txt.gz); 1, ")
 
 
-def test_folders_that_are_links_are_read_once_and_circles_end(tmp_path: Path) -> None:
+def test_linked_folders_are_read_once_and_circular_links_terminate(tmp_path: Path) -> None:
     crawl = write(tmp_path / "crawl", "a.jsonl", "sub/b.jsonl")
     write(tmp_path / "else", "deep/c.jsonl")
     (crawl / "elsewhere").symlink_to("../else")
@@ -94,7 +94,7 @@ def test_folders_that_are_links_are_read_once_and_circles_end(tmp_path: Path) ->
         }
 
 
-def test_a_link_to_a_file_is_a_file_and_a_link_to_nothing_is_named(tmp_path: Path) -> None:
+def test_link_to_a_file_is_read_and_dangling_link_is_reported(tmp_path: Path) -> None:
     crawl = write(tmp_path / "crawl", "a.jsonl")
     blob = write(tmp_path, "blob").joinpath("blob")
     (crawl / "b.jsonl").symlink_to(blob)
@@ -109,7 +109,7 @@ def test_a_link_to_a_file_is_a_file_and_a_link_to_nothing_is_named(tmp_path: Pat
 
 
 @pytest.mark.parametrize("kind", SPECIAL)
-def test_what_is_not_a_regular_file_is_named_in_a_folder_and_refused_outright(tmp_path: Path, kind: str) -> None:
+def test_special_file_is_reported_in_a_folder_and_rejected_as_a_path(tmp_path: Path, kind: str) -> None:
     crawl = write(tmp_path / "crawl", "a.jsonl")
     SPECIAL[kind](crawl / "x.jsonl")
     for given in (crawl, f"{crawl}/*.jsonl"):
@@ -125,13 +125,13 @@ def test_what_is_not_a_regular_file_is_named_in_a_folder_and_refused_outright(tm
             pass
 
 
-def test_a_folder_that_holds_nothing_but_special_files_says_so(tmp_path: Path) -> None:
+def test_folder_with_only_special_files_is_rejected(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "x.jsonl")
     with pytest.raises(InputError, match=r"no file in it can be read\. Not read: 1, named pipe"):
         list_files(tmp_path, JSONL)
 
 
-def test_a_pattern_names_the_folders_that_it_matches_and_does_not_look_into(tmp_path: Path) -> None:
+def test_pattern_reports_matching_folders_without_listing_them(tmp_path: Path) -> None:
     crawl = write(tmp_path / "crawl", "a.jsonl", "day.jsonl/b.jsonl")
     listing = list_files(f"{crawl}/*.jsonl", JSONL)
     assert (names(listing), reasons(listing)) == (["crawl/a.jsonl"], {"crawl/day.jsonl": "folder"})
@@ -141,7 +141,7 @@ def test_a_pattern_names_the_folders_that_it_matches_and_does_not_look_into(tmp_
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may list every folder")
-def test_a_folder_that_may_not_be_listed_is_named(tmp_path: Path) -> None:
+def test_folder_without_list_permission_is_reported(tmp_path: Path) -> None:
     crawl = write(tmp_path / "crawl", "a.jsonl", "closed/b.jsonl")
     (crawl / "closed").chmod(0)
     try:
@@ -150,7 +150,7 @@ def test_a_folder_that_may_not_be_listed_is_named(tmp_path: Path) -> None:
         (crawl / "closed").chmod(0o700)
 
 
-def test_a_store_is_listed_by_the_same_endings() -> None:
+def test_remote_store_is_listed_with_the_same_extensions() -> None:
     store = fsspec.filesystem("memory")
     for name in ("A.JSONL.GZ", "b.ndjson", "c.txt"):
         with store.open(f"/listed/{name}", "wb") as stream:
@@ -163,13 +163,13 @@ def test_a_store_is_listed_by_the_same_endings() -> None:
         store.rm("/listed", recursive=True)
 
 
-# In a process of its own, with a deadline: opening a named pipe would wait for ever.
+# In a separate process with a deadline: opening a named pipe would block forever.
 @pytest.mark.parametrize(
     "command",
     [["curate", "crawl", "out"], ["preview", "crawl", "--recipe", "c4"], ["dedup", "exact", "crawl", "out"]],
     ids=lambda command: command[0],
 )
-def test_commands_name_what_they_do_not_read_and_do_not_hang(tmp_path: Path, command: list[str]) -> None:
+def test_commands_report_skipped_files_and_do_not_hang(tmp_path: Path, command: list[str]) -> None:
     crawl = tmp_path / "crawl"
     crawl.mkdir()
     (crawl / "A.JSONL").write_text('{"id": "1", "text": "The mill at the river has been there for long."}\n')

@@ -1,4 +1,4 @@
-"""Values and tasks are stored without pickle and come back as they were; what cannot be stored says so."""
+"""Values and tasks are stored without pickle and restored unchanged; unsupported types raise an error."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-def test_plain_values_come_back_as_they_were(value: Any) -> None:
+def test_plain_values_are_restored_unchanged(value: Any) -> None:
     assert repr(load(dump(value))) == repr(value)
 
 
 @given(st.binary(max_size=200))
-def test_bytes_of_anybody_are_a_value_or_an_error(data: bytes) -> None:
+def test_arbitrary_bytes_are_a_value_or_an_error(data: bytes) -> None:
     with suppress(DamagedValue):
         load(data)
 
 
-def test_arrays_tables_and_paths_come_back(tmp_path: Path) -> None:
+def test_arrays_tables_and_paths_are_restored(tmp_path: Path) -> None:
     array = np.array([(1, 2.5)], dtype=[("a", "<i8"), ("b", "<f4")])
     table = pa.table({"a": [[1], None]})
     found = load(
@@ -65,7 +65,7 @@ def test_arrays_tables_and_paths_come_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [object(), {"a": [lambda: 1]}, np.array([object()]), pickle.PickleBuffer(b"")])
-def test_anything_else_is_refused(value: Any) -> None:
+def test_other_types_are_rejected(value: Any) -> None:
     with pytest.raises(NotPlain):
         dump(value)
 
@@ -89,13 +89,13 @@ def named(task: Task[Any]) -> Task[Any]:
         Clip("clips", {"a": 1}, frames=[1, 2]),
     ],
 )
-def test_tasks_come_back_as_they_were(task: Task[Any]) -> None:
+def test_tasks_are_restored_unchanged(task: Task[Any]) -> None:
     found = load_result(dump_result(named(task)))
     assert type(found) is type(task)
     assert vars(found) == vars(task)
 
 
-def test_batches_come_back_with_their_rows_and_in_their_form() -> None:
+def test_batches_are_restored_with_source_rows_and_data_format() -> None:
     batch = named(make_batch(["a", "b"]))
     assert isinstance(batch, DocumentBatch)
     batch.source_rows = np.array([3, 7])
@@ -110,7 +110,7 @@ def test_batches_come_back_with_their_rows_and_in_their_form() -> None:
     pd.testing.assert_frame_equal(of_pandas.data, frame)
 
 
-def test_a_class_that_is_not_loaded_is_not_imported() -> None:
+def test_class_that_is_not_loaded_is_not_imported() -> None:
     stored = msgspec.msgpack.decode(dump_result(Clip("clips", {})))
     [pair] = [pair for pair in stored[1] if pair[0] == "class"]
     pair[1] = "antigravity:Clip"

@@ -1,4 +1,4 @@
-"""One run at a time in one place, and an error that names the other one."""
+"""Only one run at a time may use a folder, and the error names the other run."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def other_process(script: str, path: Path) -> Iterator[subprocess.Popen[bytes]]:
             other.kill()
 
 
-def test_a_second_process_is_refused_with_the_name_of_the_first_and_let_in_after_it(tmp_path: Path) -> None:
+def test_second_process_is_rejected_until_the_first_releases_the_lock(tmp_path: Path) -> None:
     lock = RunLock(str(tmp_path / "new/_penstock/lock"), removes_folder=True)
     with other_process(HOLDS, tmp_path / "new/_penstock/lock") as other:
         with pytest.raises(OutputError) as caught:
@@ -74,7 +74,7 @@ def test_a_second_process_is_refused_with_the_name_of_the_first_and_let_in_after
     assert not (tmp_path / "new/_penstock").exists()
 
 
-def test_one_process_does_not_get_a_lock_twice(tmp_path: Path) -> None:
+def test_one_process_cannot_take_a_lock_twice(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
     one, other = RunLock(str(tmp_path / "lock")), RunLock(str(tmp_path / "link/lock"))
     one.take()
@@ -86,7 +86,7 @@ def test_one_process_does_not_get_a_lock_twice(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["link"]
 
 
-def test_a_lock_that_could_not_be_taken_leaves_no_folder(tmp_path: Path) -> None:
+def test_failed_lock_leaves_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="a part of this path is a file"):
         RunLock(str(tmp_path / "file/_penstock/lock")).take()
@@ -109,7 +109,7 @@ def left_by(store: fsspec.AbstractFileSystem, **changes: object) -> None:
     store.pipe_file("/bucket/lock", json.dumps(holder).encode())
 
 
-def test_in_a_store_a_lock_counts_while_its_holder_says_that_it_lives(store: fsspec.AbstractFileSystem) -> None:
+def test_remote_lock_is_valid_while_its_heartbeat_is_recent(store: fsspec.AbstractFileSystem) -> None:
     lock = RunLock("memory://bucket/lock")
     left_by(store)
     with pytest.raises(OutputError, match="another run is at work there"):
@@ -129,10 +129,10 @@ def test_in_a_store_a_lock_counts_while_its_holder_says_that_it_lives(store: fss
     assert not store.exists("/bucket/lock")
 
 
-def test_in_a_store_a_holder_says_again_and_again_that_it_lives(
+def test_remote_lock_holder_renews_its_heartbeat(
     store: fsspec.AbstractFileSystem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_lock, "_BEAT_EVERY_S", 0.01)
+    monkeypatch.setattr(run_lock, "_HEARTBEAT_INTERVAL_S", 0.01)
     lock = RunLock("memory://bucket/lock")
     lock.take()
     first = json.loads(store.cat_file("/bucket/lock"))["beat"]
@@ -143,7 +143,7 @@ def test_in_a_store_a_holder_says_again_and_again_that_it_lives(
     assert not store.exists("/bucket/lock")
 
 
-def test_two_runs_do_not_write_into_one_output_at_once(tmp_path: Path) -> None:
+def test_concurrent_runs_cannot_write_to_the_same_output(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text('{"text": "b"}\n')
     curate = [sys.executable, "-m", "penstock", "curate", "in.jsonl", "out", "--overwrite"]
     (tmp_path / "out").mkdir()
@@ -168,7 +168,7 @@ def test_two_runs_do_not_write_into_one_output_at_once(tmp_path: Path) -> None:
     Pipeline("p", stages=[JsonlWriter(tmp_path / "out")]).run(InlineExecutor(show_progress=False), [make_batch(["c"])])
 
 
-def test_a_run_that_fails_lets_the_next_one_in(tmp_path: Path) -> None:
+def test_failed_run_releases_its_lock(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text("broken\n")
     reader = JsonlReader(tmp_path / "in.jsonl", on_bad_line="fail")
     pipeline = Pipeline("p", stages=[reader, JsonlWriter(tmp_path / "out")])

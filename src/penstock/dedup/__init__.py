@@ -1,4 +1,4 @@
-"""Finding documents that are there more than once, and removing them."""
+"""Find duplicate documents (exact, fuzzy, by URL, by line) and remove them."""
 
 from penstock.lazy import offered
 

@@ -1,9 +1,9 @@
-"""Finding documents that are there more than once, and removing them."""
+"""Find duplicate documents (exact, fuzzy, by URL, by line) and remove them."""
 
+from penstock.dedup.duplicate_table import DuplicateAlarmError
 from penstock.dedup.exact_workflow import ExactDeduplicationWorkflow
 from penstock.dedup.fuzzy import FuzzyDeduplicationWorkflow
 from penstock.dedup.line_workflow import LineDeduplicationWorkflow
-from penstock.dedup.outcome import DuplicateAlarmError
 from penstock.dedup.removal_workflow import TextDuplicatesRemovalWorkflow
 from penstock.dedup.url_workflow import UrlDeduplicationWorkflow
 

@@ -1,4 +1,4 @@
-"""Arrays in files: written whole, and looked at without being read where the file lies on this machine."""
+"""Read and write NumPy arrays: writes are atomic, local files are memory-mapped."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from penstock.storage.filesystem import filesystem_of, is_local, open_stored
 
 
 def save_array(path: str, array: npt.NDArray[Any], *, durable: bool = True) -> None:
-    """Write an array; one that every run writes again need not be ``durable``."""
+    """Write an array atomically. A file that every run writes again need not be ``durable``."""
     with atomic_write(path, durable=durable) as stream:
         np.save(stream, array, allow_pickle=False)
 
 
 def load_array(path: str) -> npt.NDArray[Any]:
-    """Open an array; one on this machine is mapped, and costs memory only as far as it is looked at."""
+    """Open an array. A local file is memory-mapped, so only the parts that are accessed take memory."""
     filesystem, name = filesystem_of(path)
     if is_local(filesystem):
         return np.load(name, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Documents that share a band are candidates: each is paired with the one of them that would stay."""
+"""Find candidate pairs: documents that share a band, each paired with the document of the band that would be kept."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from penstock.dedup.exact import partition_of
 from penstock.dedup.phases import LISTING, exists, listed
 from penstock.dedup.shuffle import Records, read_records, read_span
 from penstock.dedup.signing import BAND_RECORD
+from penstock.dedup.stored_stage import StoredStage
 
 Pairs = npt.NDArray[np.int64]
 
 
-class FindCandidates(ProcessingStage[FileGroupTask, FileGroupTask]):
-    """Looks through one partition of some bands for documents that share one.
+class FindCandidates(StoredStage, ProcessingStage[FileGroupTask, FileGroupTask]):
+    """Find documents that share a band, in one partition of one round of bands.
 
-    Of texts that are there more than once only the document that stays takes part.
+    Of exact duplicates only the kept document takes part.
     """
 
     name = "find_candidates"
@@ -29,35 +30,41 @@ class FindCandidates(ProcessingStage[FileGroupTask, FileGroupTask]):
     preload = ("penstock.dedup.preload",)
 
     def __init__(
-        self, signed: str, folder: str, twins: str, rounds: Sequence[str], partitions: int, known: Sequence[str] = ()
+        self,
+        signed: str,
+        folder: str,
+        exact_duplicates: str,
+        rounds: Sequence[str],
+        partitions: int,
+        known: Sequence[str] = (),
     ) -> None:
         self.signed = signed
         self.folder = folder
-        # A file with the ids of exact duplicates, in order.
-        self.twins = twins
+        # A file with the sorted ids of exact duplicates.
+        self.exact_duplicates = exact_duplicates
         self.rounds = list(rounds)
         self.partitions = partitions
-        # Files of an index: of all bands, but two documents share a hash only if they share a band.
+        # Files of an index. They hold all bands; two documents share a hash only if they share a band.
         self.known = list(known)
 
     def process(self, task: FileGroupTask) -> FileGroupTask:
-        """Find the pairs."""
-        # One task per round and partition: the phase counts through both.
+        """Find the candidate pairs of one partition and one round."""
+        # There is one task per round and partition, numbered consecutively.
         partition, number = divmod(int(task.reader_config["partition"]), len(self.rounds))
         bands = self.rounds[number]
         path = f"{self.folder}/{bands}.{partition}.npy"
         if not exists(path):
             files = [f"{self.signed}/{bands}/{name}" for name in listed(f"{self.signed}/{LISTING}")["files"]]
-            records = without(read_records(files, partition, BAND_RECORD), load_array(self.twins))
+            records = without(read_records(files, partition, BAND_RECORD), load_array(self.exact_duplicates))
             known = read_span(self.known, partition, self.partitions, BAND_RECORD)
             known = known[partition_of(known["hash"], self.partitions) == partition]
             pairs = candidate_pairs(np.concatenate([records, known]))
-            save_array(path, pairs[pairs[:, 1] >= 0])  # what is in the index has been compared with itself
+            save_array(path, pairs[pairs[:, 1] >= 0])  # documents in the index were compared earlier
         return FileGroupTask(task.dataset_name, [path])
 
 
 def without(records: Records, documents: Pairs) -> Records:
-    """Leave out the records of some documents, given in order."""
+    """Return the records without those of some documents, whose ids are sorted."""
     if not len(documents) or not len(records):
         return records
     places = np.minimum(np.searchsorted(documents, records["document"]), len(documents) - 1)
@@ -66,7 +73,7 @@ def without(records: Records, documents: Pairs) -> Records:
 
 
 def candidate_pairs(records: Records) -> Pairs:
-    """Return pairs of documents that share a hash, the better one first; each pair once, in order.
+    """Return the pairs of documents that share a hash, the preferred document first; sorted, without duplicates.
 
     >>> records = np.array([(7, 0.0, 5), (7, 0.0, 3), (8, 0.0, 4), (7, 0.0, 9)], dtype=BAND_RECORD)
     >>> candidate_pairs(records).tolist()
@@ -83,7 +90,7 @@ def candidate_pairs(records: Records) -> Pairs:
 
 
 def unique_pairs(pairs: Pairs) -> Pairs:
-    """Return each pair once, in order."""
+    """Return the pairs sorted and without duplicates."""
     pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
     is_new = np.ones(len(pairs), dtype=np.bool_)
     is_new[1:] = (pairs[1:] != pairs[:-1]).any(axis=1)

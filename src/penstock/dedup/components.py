@@ -1,7 +1,7 @@
-"""Candidates that hang together, directly or through others: what has to be compared in one place.
+"""Connected components of candidate pairs: documents of one component are compared in the same partition.
 
-A component is no verdict: it may be a chain whose ends have nothing in common. It only says that nobody outside of it
-has to be compared with anybody inside.
+A component is not a decision: it may be a chain whose ends have nothing in common. It only means that no document
+outside has to be compared with a document inside.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ Ids = npt.NDArray[np.int64]
 
 
 class ConnectCandidates(AllInOne):
-    """Numbers the components, and sorts the pairs into partitions by component.
+    """Number the connected components, and partition the candidate pairs by component.
 
-    It holds two numbers for every document that has a candidate, and the pairs of one file at a time.
+    Memory: two integers per document that is in a pair, and the pairs of one file at a time.
     """
 
     name = "connect_candidates"
@@ -34,7 +34,7 @@ class ConnectCandidates(AllInOne):
         self.partitions = partitions
 
     def process(self, task: FileGroupTask) -> FileGroupTask:
-        """Connect all pairs."""
+        """Compute the connected components of all pairs."""
         files, _ = files_of(task)
         done, known = f"{self.folder}/components.npy", f"{self.folder}/documents.npy"
         pair_files = [f"{self.folder}/pairs/{number}.run" for number in range(len(files))]
@@ -56,7 +56,7 @@ class ConnectCandidates(AllInOne):
 
 
 def partition_of_component(components: Ids, partitions: int) -> Ids:
-    """Return the partition of each component, spread evenly."""
+    """Return the partition of each component; components are spread evenly."""
     return (components * 0x9E3779B1 % (1 << 31)) % partitions
 
 

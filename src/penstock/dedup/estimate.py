@@ -1,4 +1,4 @@
-"""Candidates compared by their signatures: faster than by their texts, and possible without them."""
+"""Compare candidates by their MinHash signatures: faster than by full text, and possible without the texts."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ import numpy as np
 from penstock.core.files import FileGroupTask
 from penstock.core.stage import ProcessingStage
 from penstock.dedup.arrays import load_array
+from penstock.dedup.choose_removed import Candidates, choose_removed
 from penstock.dedup.components import PAIR_RECORD, partition_of_component
-from penstock.dedup.decision import Candidates, decide
-from penstock.dedup.evidence import Signatures
+from penstock.dedup.duplicate_pairs import write_removed
 from penstock.dedup.phases import exists, file_name, files_of
-from penstock.dedup.removed import write_removed
 from penstock.dedup.shuffle import read_records, write_records
 from penstock.dedup.signing import Banding, signature_record
+from penstock.dedup.similarity import SignatureSimilarity
+from penstock.dedup.stored_stage import StoredStage
 
 
-class GatherSignatures(ProcessingStage[FileGroupTask, FileGroupTask]):
-    """Writes the signatures of candidates down where those they are to be compared with are."""
+class GatherSignatures(StoredStage, ProcessingStage[FileGroupTask, FileGroupTask]):
+    """Write the signatures of candidates, partitioned so that documents to compare are in the same partition."""
 
     name = "gather_signatures"
     reusable_process = True
@@ -32,7 +33,7 @@ class GatherSignatures(ProcessingStage[FileGroupTask, FileGroupTask]):
         self.banding = banding
 
     def process(self, task: FileGroupTask) -> FileGroupTask:
-        """Pick the candidates of one file of signatures."""
+        """Write the signatures of the candidates in one file."""
         [source] = task.data
         path = f"{self.folder}/{file_name(task)}.run"
         if not exists(path):
@@ -50,8 +51,8 @@ class GatherSignatures(ProcessingStage[FileGroupTask, FileGroupTask]):
         return FileGroupTask(task.dataset_name, [path])
 
 
-class CompareSignatures(ProcessingStage[FileGroupTask, FileGroupTask]):
-    """Estimates how similar the candidates of one partition are, and decides which of them go."""
+class CompareSignatures(StoredStage, ProcessingStage[FileGroupTask, FileGroupTask]):
+    """Estimate the similarity of the candidates of one partition, and decide which are removed."""
 
     name = "compare_signatures"
     reusable_process = True
@@ -64,18 +65,18 @@ class CompareSignatures(ProcessingStage[FileGroupTask, FileGroupTask]):
         self.similarity_threshold = similarity_threshold
 
     def process(self, task: FileGroupTask) -> FileGroupTask:
-        """Compare."""
+        """Compare the candidates of one partition by signature."""
         files, partition = files_of(task)
         path = f"{self.folder}/part.{partition}.npy"
         if not exists(path):
             pairs = read_records(self.pair_files, partition, PAIR_RECORD)
             known = read_records(files, partition, gathered_record(self.banding))
             candidates = Candidates(known["component"], known["rank"], known["document"])
-            evidence = Signatures(known["signature"])
-            write_removed(path, decide(pairs, candidates, evidence, self.similarity_threshold))
+            measure = SignatureSimilarity(known["signature"])
+            write_removed(path, choose_removed(pairs, candidates, measure, self.similarity_threshold))
         return FileGroupTask(task.dataset_name, [path])
 
 
 def gathered_record(banding: Banding) -> np.dtype[np.void]:
-    """Return the form of a signature that is with its like."""
+    """Return the dtype of a signature record with its component."""
     return np.dtype([("component", np.int64), *signature_record(banding).descr])

@@ -1,4 +1,4 @@
-"""Exact duplicates: documents whose texts have the same hash, found partition by partition; the first one stays."""
+"""Find exact duplicates: documents whose texts have the same hash, partition by partition."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import pyarrow.compute as pc
 from penstock.core.documents import DocumentBatch
 from penstock.core.files import FileGroupTask
 from penstock.core.stage import ProcessingStage, Spec
-from penstock.dedup.keep import KeepPolicy
+from penstock.dedup.document_ids import FileTable
+from penstock.dedup.duplicate_pairs import Removed, measured, write_removed
+from penstock.dedup.keep_policy import KeepPolicy
 from penstock.dedup.normalise import normalised
 from penstock.dedup.phases import exists, file_name, files_of
-from penstock.dedup.places import FileTable
-from penstock.dedup.removed import Removed, measured, write_removed
 from penstock.dedup.shuffle import Records, read_records, read_span, write_records
+from penstock.dedup.stored_stage import StoredStage
 from penstock.dedup.texts import texts_of
 from penstock.dedup.urls import normalised_urls
 from penstock.kernels.text_hash import text_hashes
@@ -24,8 +25,8 @@ from penstock.kernels.text_hash import text_hashes
 EXACT_RECORD = np.dtype([("low", np.uint64), ("high", np.uint64), ("rank", np.float64), ("document", np.int64)])
 
 
-class HashTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
-    """Writes the hash of every text down, with the document it belongs to."""
+class HashTexts(StoredStage, ProcessingStage[DocumentBatch, FileGroupTask]):
+    """Write the hash of every text with the id of its document."""
 
     name = "hash_texts"
     reusable_process = True
@@ -47,7 +48,7 @@ class HashTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
         self.partitions = partitions
         self.text_field = text_field
         self.normalize_text = normalize_text
-        # Whether the texts are addresses; documents without one are all different.
+        # Whether the texts are URLs. Documents without a URL are never duplicates.
         self.urls = urls
         self.keep = keep or KeepPolicy()
 
@@ -74,8 +75,8 @@ class HashTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
         return FileGroupTask(task.dataset_name, [name], _metadata={"counts": self.table.counts(documents)})
 
 
-class FindExactDuplicates(ProcessingStage[FileGroupTask, FileGroupTask]):
-    """Finds the documents of one partition that are there more than once."""
+class FindExactDuplicates(StoredStage, ProcessingStage[FileGroupTask, FileGroupTask]):
+    """Find the exact duplicates of one partition."""
 
     name = "find_exact_duplicates"
     reusable_process = True
@@ -85,11 +86,11 @@ class FindExactDuplicates(ProcessingStage[FileGroupTask, FileGroupTask]):
         self.folder = folder
         self.hashed = hashed
         self.partitions = partitions
-        # Files of an index: what is in them stays, and what is the same goes.
+        # Files of an index. Their documents are kept; documents of the input with the same hash are removed.
         self.known = list(known)
 
     def process(self, task: FileGroupTask) -> FileGroupTask:
-        """Compare hashes."""
+        """Find documents with equal hashes."""
         names, partition = files_of(task)
         files = [f"{self.hashed}/{name}" for name in names]
         path = f"{self.folder}/part.{partition}.npy"
@@ -104,24 +105,24 @@ class FindExactDuplicates(ProcessingStage[FileGroupTask, FileGroupTask]):
 def exact_records(
     hashes: npt.NDArray[np.uint64], ranks: npt.NDArray[np.float64], documents: npt.NDArray[np.int64]
 ) -> Records:
-    """Put what has to be known of every document into one array."""
+    """Return hashes, ranks and document ids as one record array."""
     records = np.empty(len(hashes), dtype=EXACT_RECORD)
     records["low"], records["high"], records["rank"], records["document"] = hashes[:, 1], hashes[:, 0], ranks, documents
     return records
 
 
 def exact_duplicates(records: Records) -> Removed:
-    """Return, of every text that is there more than once, all documents but the one that stays."""
+    """Return the documents to remove: for every duplicated text, all documents except the preferred one."""
     order = np.lexsort((records["document"], records["rank"], records["low"], records["high"]))
     records = records[order]
     is_first = np.ones(len(records), dtype=np.bool_)
     is_first[1:] = (records["high"][1:] != records["high"][:-1]) | (records["low"][1:] != records["low"][:-1])
     first_of = np.maximum.accumulate(np.where(is_first, np.arange(len(records)), 0))
-    twins = ~is_first
+    is_duplicate = ~is_first
     documents = records["document"]
-    return measured(documents[twins], documents[first_of[twins]], np.ones(int(twins.sum())))
+    return measured(documents[is_duplicate], documents[first_of[is_duplicate]], np.ones(int(is_duplicate.sum())))
 
 
 def partition_of(hashes: npt.NDArray[np.uint64], partitions: int) -> npt.NDArray[np.int64]:
-    """Return the partition of each hash: its upper bits, spread evenly over any number of partitions."""
+    """Return the partition of each hash, from its upper bits; any number of partitions is filled evenly."""
     return ((hashes >> np.uint64(32)) * np.uint64(partitions) >> np.uint64(32)).astype(np.int64)

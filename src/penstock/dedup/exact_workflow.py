@@ -1,4 +1,4 @@
-"""Exact deduplication as a workflow: documents with the same text, of which one stays."""
+"""Workflow for exact deduplication: of documents with the same text, one is kept."""
 
 from __future__ import annotations
 
@@ -14,34 +14,35 @@ from penstock.core.sizes import human_bytes
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.core.workflow import WorkflowBase, WorkflowRunResult
-from penstock.dedup.ending import run_to_end, write_what_stays
+from penstock.dedup.duplicate_table import WriteDuplicateTable
 from penstock.dedup.exact import EXACT_RECORD, FindExactDuplicates, HashTexts
 from penstock.dedup.index import EXACT, INDEXED_FILES, AddToIndex, Index
 from penstock.dedup.input_survey import InputSurvey
 from penstock.dedup.inputs import Input
-from penstock.dedup.keep import parse_keep
-from penstock.dedup.outcome import Conclude
+from penstock.dedup.keep_policy import parse_keep
 from penstock.dedup.ownership import TABLES, id_generator, take_output
 from penstock.dedup.phases import EachFile, Phase
 from penstock.dedup.removal import RemoveDocuments
+from penstock.dedup.run_workflow import run_stages, write_kept_documents
 from penstock.dedup.work_folder import INSIDE_OUTPUT, WorkFolder, memory_and_workers
 from penstock.errors import InputError
 from penstock.kernels.text_hash import TEXT_HASH
-from penstock.storage.reach import Reach
+from penstock.storage.folder_options import FolderOptions
 
-# Measured: a record is held about so many times while a partition is sorted.
-_TIMES_RECORD = 5
-_FEWEST_PARTITIONS = 2
+# Measured: number of copies of a record in memory while its partition is sorted.
+_COPIES_OF_RECORD = 5
+_MIN_PARTITIONS = 2
 
 
 class ExactDeduplicationWorkflow(WorkflowBase):
-    """Finds documents with the same text, and removes all of them but one if asked to.
+    """Find documents with the same text; with ``perform_removal``, keep one of each and remove the others.
 
-    Texts are compared by a 128-bit hash; with ``normalize_text`` after Unicode composition, lower case and single
-    spaces. ``keep`` is as for the fuzzy workflow, "first" by default. Written: ``<output_path>/ExactDuplicateIds`` (id,
-    kept id, similarity 1), ``exact_id_generator.json`` (which id is which document), with ``perform_removal`` also
-    ``deduplicated/``. With ``index_path`` documents that earlier runs with the same index kept count as well, and those
-    that stay are added to it.
+    Texts are compared by a 128-bit hash; with ``normalize_text`` after Unicode composition, lower-casing and collapsing
+    white space. ``keep`` is as for the fuzzy workflow, "first" by default. With ``index_path`` documents are also
+    compared with those kept by earlier runs with the same index, and the kept documents are added to it.
+
+    Writes ``<output_path>/ExactDuplicateIds`` (id, kept id, similarity 1) and ``exact_id_generator.json`` (the files
+    that ids refer to); with ``perform_removal`` also ``deduplicated/``.
     """
 
     kind: ClassVar[str] = "exact"
@@ -96,8 +97,8 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         self.output_filetype = output_filetype or input_filetype
         self.show_progress = show_progress
         self.overwrite = overwrite
-        # Accepted so that scripts need no change: documents are known by their place, whatever ids they bring, and
-        # there is no memory of a GPU nor a cluster to be set up.
+        # Accepted for compatibility and not used: documents are identified by file and position, not by an id column,
+        # and there is no GPU memory or cluster to configure.
         self.ignored = (
             identification_batchsize,
             assign_id,
@@ -111,30 +112,31 @@ class ExactDeduplicationWorkflow(WorkflowBase):
     def run(
         self, executor: Executor | None = None, initial_tasks: Sequence[Task[Any]] | None = None
     ) -> WorkflowRunResult:
-        """Find the duplicates, and remove them if asked to; ``initial_tasks`` name files in place of ``input_path``."""
+        """Find the duplicates, and remove them if requested. ``initial_tasks`` replace ``input_path``."""
         started = time.monotonic()
         folders = [self.output_path, self.cache_path, *([self.index_path] if self.index_path else [])]
-        reach = Reach(folders, self.write_kwargs.get("storage_options"))
+        folder_options = FolderOptions(folders, self.write_kwargs.get("storage_options"))
+        folder_options.register()
         source = self.input.or_tasks(initial_tasks, type(self).__name__)
         parameter = "url_field" if self.kind == "url" else "text_field"
-        extent = source.look(self.output_path, self.text_field, parameter, [self.cache_path, self.index_path])
-        index, generation = self._index(extent)
-        table = replace(extent.table, indexed=index.file_names if index else ())
+        survey = source.look(self.output_path, self.text_field, parameter, [self.cache_path, self.index_path])
+        index, generation = self._index(survey)
+        table = replace(survey.table, indexed=index.file_names if index else ())
         known = [part.name for part in index.generations] if index else None
         duplicates = f"{self.output_path}/{TABLES[self.kind]}"
-        place = WorkFolder(
+        work_folder = WorkFolder(
             self.cache_path,
-            {"files": extent.files, "index": known, **self._parameters()},
-            reach,
+            {"files": survey.files, "index": known, **self._parameters()},
+            folder_options,
             output_path=self.output_path,
             outputs=[duplicates],
             generation=f"{index.path}/{generation}" if index else None,
         )
-        with place:
-            take_output(self.output_path, self.kind, extent.table, extent.marks, source.given, overwrite=self.overwrite)
-            parts = self._partitions(extent, place)
+        with work_folder:
+            take_output(self.output_path, self.kind, survey.table, survey.marks, source.given, overwrite=self.overwrite)
+            parts = self._partitions(survey, work_folder)
             fields = [self.text_field, *([self.keep.column] if self.keep.column else [])]
-            hashed, removed = f"{place.folder}/hashed", f"{place.folder}/removed.npy"
+            hashed, removed = f"{work_folder.folder}/hashed", f"{work_folder.folder}/removed.npy"
             stages: list[ProcessingStage[Any, Any]] = [
                 *source.stages(fields),
                 HashTexts(
@@ -146,47 +148,50 @@ class ExactDeduplicationWorkflow(WorkflowBase):
                     urls=self.kind == "url",
                     keep=self.keep,
                 ),
-                Phase("all_hashed", hashed, parts, followers=[f"{place.folder}/found"]),
-                FindExactDuplicates(f"{place.folder}/found", hashed, parts, index.runs(EXACT) if index else []),
-                Phase("all_found", f"{place.folder}/found", 1),
-                Conclude(duplicates, removed, hashed, table),
+                Phase("all_hashed", hashed, parts, followers=[f"{work_folder.folder}/found"]),
+                FindExactDuplicates(f"{work_folder.folder}/found", hashed, parts, index.runs(EXACT) if index else []),
+                Phase("all_found", f"{work_folder.folder}/found", 1),
+                WriteDuplicateTable(duplicates, removed, hashed, table),
             ]
             if index is not None:
                 stages += [
                     EachFile("each_hashed_file", hashed),
                     AddToIndex(index, generation, hashed, removed, parts),
-                    Phase("all_indexed", f"{place.folder}/{INDEXED_FILES}", 1),
+                    Phase("all_indexed", f"{work_folder.folder}/{INDEXED_FILES}", 1),
                 ]
             if self.perform_removal:
                 decide = RemoveDocuments(removed, table, duplicates)
-                stages += write_what_stays(
+                stages += write_kept_documents(
                     "removal", source, decide, self.output_filetype, self.output_path, self.write_kwargs
                 )
-            return run_to_end(
+            return run_stages(
                 f"{self.kind} deduplication",
                 stages,
                 executor,
-                place,
+                work_folder,
                 started,
-                lambda: {**place.outcome(), "id_generator_path": id_generator(self.output_path, self.kind)},
-                (lambda: index.publish(generation, table, place.folder)) if index is not None else None,
+                lambda: {**work_folder.outcome(), "id_generator_path": id_generator(self.output_path, self.kind)},
+                (lambda: index.publish(generation, table, work_folder.folder)) if index is not None else None,
             )
 
-    def _index(self, extent: InputSurvey) -> tuple[Index | None, str]:
-        """Return what is known from earlier runs, without this one, and the name of what this one adds."""
+    def _index(self, survey: InputSurvey) -> tuple[Index | None, str]:
+        """Return the index as it was before this run, and the name of the generation that this run adds."""
         settings = {"kind": self.kind, "text_hash": TEXT_HASH, "normalize_text": self.normalize_text}
-        return Index.for_run(self.index_path, settings, extent)
+        return Index.for_run(self.index_path, settings, survey)
 
-    def _partitions(self, extent: InputSurvey, place: WorkFolder) -> int:
-        """Return into how many partitions hashes are cut: what the user chose if it fits, or what fits; and say so."""
+    def _partitions(self, survey: InputSurvey, work_folder: WorkFolder) -> int:
+        """Return the number of partitions for hashes: the user's choice, or what fits into memory; and print it.
+
+        Raise ``InputError`` if the user's choice does not fit.
+        """
         budget, workers = memory_and_workers(self.memory_budget)
-        records, per_worker = extent.documents * EXACT_RECORD.itemsize, max(1, budget // (2 * workers))
-        needed = max(_FEWEST_PARTITIONS, workers, ceil(records * _TIMES_RECORD / per_worker))
-        parts = place.plan({"partitions": self.total_nparts or needed})["partitions"]
-        held = records * _TIMES_RECORD // parts
+        records, per_worker = survey.documents * EXACT_RECORD.itemsize, max(1, budget // (2 * workers))
+        needed = max(_MIN_PARTITIONS, workers, ceil(records * _COPIES_OF_RECORD / per_worker))
+        parts = work_folder.plan({"partitions": self.total_nparts or needed})["partitions"]
+        held = records * _COPIES_OF_RECORD // parts
         words = (
-            f"{extent.documents:,} documents x {EXACT_RECORD.itemsize} bytes = {human_bytes(records)} of hashes on "
-            f"disk in {parts} partitions, {human_bytes(held)} held by a worker (sorting: x {_TIMES_RECORD}); "
+            f"{survey.documents:,} documents x {EXACT_RECORD.itemsize} bytes = {human_bytes(records)} of hashes on "
+            f"disk in {parts} partitions, {human_bytes(held)} held by a worker (sorting: x {_COPIES_OF_RECORD}); "
             f"memory_budget {human_bytes(budget)} for {workers} workers"
         )
         if held > per_worker:
@@ -195,7 +200,7 @@ class ExactDeduplicationWorkflow(WorkflowBase):
                 f"Take {needed}, or leave it out."
             )
         if self.show_progress:
-            text = human_bytes(extent.text_bytes)
+            text = human_bytes(survey.text_bytes)
             print(f"{self.kind.title()} deduplication of {text} of text: about {words}", file=sys.stderr)
         return parts
 

@@ -1,4 +1,4 @@
-"""Fuzzy deduplication as a workflow: documents that are nearly the same, found by MinHash and verified one by one."""
+"""Workflow for fuzzy deduplication: find near-duplicates by MinHash, and verify every pair."""
 
 from __future__ import annotations
 
@@ -12,51 +12,51 @@ from penstock.core.executor import Executor
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.core.workflow import WorkflowBase, WorkflowRunResult
-from penstock.dedup.arithmetic import Arithmetic
 from penstock.dedup.candidates import FindCandidates
 from penstock.dedup.components import ConnectCandidates
-from penstock.dedup.ending import run_to_end, write_what_stays
+from penstock.dedup.document_ids import FileTable
+from penstock.dedup.duplicate_table import ListExactDuplicates, WriteDuplicateTable
 from penstock.dedup.estimate import CompareSignatures, GatherSignatures
-from penstock.dedup.evidence import HELD_BYTES
 from penstock.dedup.exact import FindExactDuplicates
 from penstock.dedup.index import BANDS, EXACT, INDEXED_FILES, SIGNATURES, AddToIndex, Index
 from penstock.dedup.input_survey import InputSurvey
 from penstock.dedup.inputs import Input
-from penstock.dedup.keep import parse_keep
-from penstock.dedup.outcome import Conclude, ListTwins
+from penstock.dedup.keep_policy import parse_keep
+from penstock.dedup.memory_plan import MemoryPlan
 from penstock.dedup.ownership import TABLES, id_generator, take_output
 from penstock.dedup.phases import LISTING, EachFile, Phase, Spread
-from penstock.dedup.places import FileTable
 from penstock.dedup.removal import RemoveDocuments
+from penstock.dedup.run_workflow import run_stages, write_kept_documents
 from penstock.dedup.signing import REMEMBERED_BYTES, Banding, SignTexts, round_name
+from penstock.dedup.similarity import HELD_BYTES
 from penstock.dedup.verify import CompareCandidates, GatherTexts
 from penstock.dedup.work_folder import WorkFolder, memory_and_workers
 from penstock.kernels.minhash import is_warm
 from penstock.kernels.shingles import Shingling
 from penstock.kernels.signing import choose_device
 from penstock.kernels.text_hash import TEXT_HASH
-from penstock.storage.reach import Reach
+from penstock.storage.folder_options import FolderOptions
 
 Stage = ProcessingStage[Any, Any]
 _VERIFY = ("shingles", "signature")
 
 
 class FuzzyDeduplicationWorkflow(WorkflowBase):
-    """Finds documents that are nearly the same as another, and removes them if asked to.
+    """Find near-duplicate documents; with ``perform_removal``, keep one of each and remove the others.
 
-    Candidates are pairs that share a band of their MinHash signatures. A candidate goes only if the share of shingles
-    it has in common with a document that stays, counted exactly, is at least ``similarity_threshold``. ``keep`` says
-    which document of several stays: "first", "longest", "best:COLUMN", or a list of parts of file names, the most
-    trusted first. ``word_ngrams`` makes shingles of words instead of ``char_ngrams`` characters. A source (folder) of
-    a thousand documents or more that would lose a larger share than ``max_removed_share`` stops the run.
+    Candidates are pairs that share a band of their MinHash signatures. A candidate is removed only if its exact
+    Jaccard similarity with a kept document is at least ``similarity_threshold``. ``keep`` selects the document that is
+    kept: "first", "longest", "best:COLUMN", or a list of parts of file names, the most trusted first. ``word_ngrams``
+    makes shingles of words instead of ``char_ngrams`` characters. The run fails if a source (folder) of 1,000
+    documents or more would lose a larger share than ``max_removed_share``.
 
-    ``verify="signature"`` estimates similarities from whole signatures, which is faster and marked in the table. With
-    ``index_path`` documents are also compared with those kept by earlier runs with the same index, by their signatures,
-    and those that stay are added to it.
+    ``verify="signature"`` estimates similarities from whole signatures, which is faster; the table marks them as
+    estimated. With ``index_path`` documents are also compared, by signature, with those kept by earlier runs with the
+    same index, and the kept documents are added to it.
 
-    Written: ``<output_path>/FuzzyDuplicateIds`` (id, kept id, similarity), ``fuzzy_id_generator.json`` (which id is
-    which document), with ``perform_removal`` also ``deduplicated/``. What lies in ``cache_path`` meanwhile is removed
-    at the end; after a crash the next run goes on from it.
+    Writes ``<output_path>/FuzzyDuplicateIds`` (id, kept id, similarity) and ``fuzzy_id_generator.json`` (the files
+    that ids refer to); with ``perform_removal`` also ``deduplicated/``. Intermediate files in ``cache_path`` are
+    removed at the end; after a crash the next run resumes from them.
     """
 
     def __init__(
@@ -131,51 +131,53 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
         self.output_filetype = output_filetype or input_filetype
         self.show_progress = show_progress
         self.overwrite = overwrite
-        # Settings of memory on a GPU and of a Ray cluster; accepted so that scripts need no change.
+        # Settings for GPU memory and a Ray cluster: accepted for compatibility and not used.
         self.ignored = (lsh_rmm_pool_size, lsh_spill_memory_limit, env_vars, use_async_memory)
 
     def run(
         self, executor: Executor | None = None, initial_tasks: Sequence[Task[Any]] | None = None
     ) -> WorkflowRunResult:
-        """Find the duplicates, and remove them if asked to; ``initial_tasks`` name files in place of ``input_path``."""
+        """Find the duplicates, and remove them if requested. ``initial_tasks`` replace ``input_path``."""
         started = time.monotonic()
         folders = [self.output_path, self.cache_path, *([self.index_path] if self.index_path else [])]
-        reach = Reach(folders, self.write_kwargs.get("storage_options"))
+        folder_options = FolderOptions(folders, self.write_kwargs.get("storage_options"))
+        folder_options.register()
         source = self.input.or_tasks(initial_tasks, type(self).__name__)
-        extent = source.look(self.output_path, self.text_field, others=[self.cache_path, self.index_path])
-        index, generation = self._index(extent)
+        survey = source.look(self.output_path, self.text_field, others=[self.cache_path, self.index_path])
+        index, generation = self._index(survey)
         known = [part.name for part in index.generations] if index else None
-        place = WorkFolder(
+        work_folder = WorkFolder(
             self.cache_path,
-            {"files": extent.files, "index": known, **self._parameters()},
-            reach,
+            {"files": survey.files, "index": known, **self._parameters()},
+            folder_options,
             output_path=self.output_path,
             outputs=[f"{self.output_path}/{TABLES['fuzzy']}"],
             generation=f"{index.path}/{generation}" if index else None,
         )
-        with place:
-            take_output(self.output_path, "fuzzy", extent.table, extent.marks, source.given, overwrite=self.overwrite)
-            arithmetic = self._arithmetic(extent, place, index)
-            table = replace(extent.table, indexed=index.file_names if index else ())
+        with work_folder:
+            take_output(self.output_path, "fuzzy", survey.table, survey.marks, source.given, overwrite=self.overwrite)
+            memory_plan = self._memory_plan(survey, work_folder, index)
+            table = replace(survey.table, indexed=index.file_names if index else ())
             if self.show_progress:
-                print(arithmetic.describe(), file=sys.stderr)
+                print(memory_plan.describe(), file=sys.stderr)
                 if self.device == "cpu" and not is_warm():
                     print(
-                        "Compiling what signs and compares texts: ten seconds, once on this machine.", file=sys.stderr
+                        "Compiling the code that signs and compares texts: ten seconds, once on this machine.",
+                        file=sys.stderr,
                     )
-            stages = self._stages(place.folder, arithmetic, table, source, index, generation)
-            return run_to_end(
+            stages = self._stages(work_folder.folder, memory_plan, table, source, index, generation)
+            return run_stages(
                 "fuzzy deduplication",
                 stages,
                 executor,
-                place,
+                work_folder,
                 started,
-                lambda: {**place.outcome(), "id_generator_path": id_generator(self.output_path, "fuzzy")},
-                (lambda: index.publish(generation, table, place.folder)) if index is not None else None,
+                lambda: {**work_folder.outcome(), "id_generator_path": id_generator(self.output_path, "fuzzy")},
+                (lambda: index.publish(generation, table, work_folder.folder)) if index is not None else None,
             )
 
-    def _index(self, extent: InputSurvey) -> tuple[Index | None, str]:
-        """Return what is known from earlier runs, without this one, and the name of what this one adds."""
+    def _index(self, survey: InputSurvey) -> tuple[Index | None, str]:
+        """Return the index as it was before this run, and the name of the generation that this run adds."""
         settings = {
             "kind": "fuzzy",
             "text_hash": TEXT_HASH,
@@ -186,40 +188,40 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
             "bits": self.banding.bits,
             "normalize_text": self.normalize_text,
         }
-        return Index.for_run(self.index_path, settings, extent)
+        return Index.for_run(self.index_path, settings, survey)
 
-    def _arithmetic(self, extent: InputSurvey, place: WorkFolder, index: Index | None) -> Arithmetic:
-        """Choose what the user did not: bands at a time and partitions, as they fit, or as an earlier run chose."""
+    def _memory_plan(self, survey: InputSurvey, work_folder: WorkFolder, index: Index | None) -> MemoryPlan:
+        """Plan bands per round and partitions: as the user chose, as the interrupted run chose, or as memory allows."""
         budget, workers = memory_and_workers(self.memory_budget)
-        arithmetic = Arithmetic(
+        memory_plan = MemoryPlan(
             self.banding,
-            extent.documents,
-            extent.text_bytes,
+            survey.documents,
+            survey.text_bytes,
             budget,
             workers,
             index.documents if index else 0,
             self.lsh_num_output_partitions,
         )
         if self.bands_per_iteration is None:
-            arithmetic = arithmetic.fitted()
-        arithmetic.check()
-        begun = place.plan(
+            memory_plan = memory_plan.fitted()
+        memory_plan.check()
+        begun = work_folder.plan(
             {
-                "bands": arithmetic.banding.bands_per_iteration,
-                "partitions": arithmetic.partitions,
-                "text_partitions": arithmetic.text_partitions,
+                "bands": memory_plan.banding.bands_per_iteration,
+                "partitions": memory_plan.partitions,
+                "text_partitions": memory_plan.text_partitions,
             }
         )
         banding = replace(self.banding, bands_per_iteration=begun["bands"])
         return replace(
-            arithmetic,
+            memory_plan,
             banding=banding,
             chosen_partitions=begun["partitions"],
             chosen_text_partitions=begun["text_partitions"],
         )
 
     def _parameters(self) -> dict[str, Any]:
-        """Return what decides about the result: another cache is used when any of it changes."""
+        """Return the parameters that affect the result; a run with other parameters uses another work folder."""
         return {
             "shingling": asdict(self.shingling),
             "banding": {**asdict(self.banding), "bands_per_iteration": self.bands_per_iteration},
@@ -235,7 +237,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
     def _stages(
         self,
         folder: str,
-        arithmetic: Arithmetic,
+        memory_plan: MemoryPlan,
         table: FileTable,
         source: Input,
         index: Index | None,
@@ -244,7 +246,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
         signed, exact, found = f"{folder}/signed", f"{folder}/exact", f"{folder}/candidates"
         connected, compared, removed = f"{folder}/connected", f"{folder}/compared", f"{folder}/removed.npy"
         duplicates = f"{self.output_path}/{TABLES['fuzzy']}"
-        banding, parts, text_parts = arithmetic.banding, arithmetic.partitions, arithmetic.text_partitions
+        banding, parts, text_parts = memory_plan.banding, memory_plan.partitions, memory_plan.text_partitions
         rounds = [round_name(bands) for bands in banding.rounds()]
         settings: dict[str, Any] = {"normalize_text": self.normalize_text, "keep": self.keep}
         fields = [self.text_field, *([self.keep.column] if self.keep.column else [])]
@@ -252,7 +254,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
         known_texts, known_bands, known_signatures = (
             index.runs(kind) if index else [] for kind in (EXACT, BANDS, SIGNATURES)
         )
-        made_of_signed = [exact, found, connected, compared, f"{folder}/signatures", f"{folder}/gathered"]
+        derived_from_signed = [exact, found, connected, compared, f"{folder}/signatures", f"{folder}/gathered"]
         stages: list[Stage] = [
             *source.stages(fields),
             SignTexts(
@@ -264,15 +266,15 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
                 self.text_field,
                 device=self.device,
                 with_signatures=by_signature or index is not None,
-                remembered_bytes=min(REMEMBERED_BYTES, arithmetic.per_worker // 2),
+                remembered_bytes=min(REMEMBERED_BYTES, memory_plan.per_worker // 2),
                 **settings,
             ),
-            Phase("all_signed", signed, parts, followers=made_of_signed),
+            Phase("all_signed", signed, parts, followers=derived_from_signed),
             FindExactDuplicates(exact, f"{signed}/exact", parts, known_texts),
             Phase("all_exact_found", exact, 1),
-            ListTwins(f"{exact}/twins.npy"),
+            ListExactDuplicates(f"{exact}/duplicates.npy"),
             Spread("all_exact_listed", f"{exact}/list", parts * len(rounds)),
-            FindCandidates(signed, found, f"{exact}/twins.npy", rounds, parts, known_bands),
+            FindCandidates(signed, found, f"{exact}/duplicates.npy", rounds, parts, known_bands),
             Phase("all_candidates_found", found, 1),
             ConnectCandidates(connected, text_parts),
         ]
@@ -298,12 +300,12 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
                     self.similarity_threshold,
                     signatures,
                     banding,
-                    held_bytes=min(HELD_BYTES, arithmetic.per_worker // 2),
+                    held_bytes=min(HELD_BYTES, memory_plan.per_worker // 2),
                 ),
             ]
         stages += [
             Phase("all_compared", compared, 1),
-            Conclude(duplicates, removed, signed, table, self.max_removed_share, f"{exact}/{LISTING}"),
+            WriteDuplicateTable(duplicates, removed, signed, table, self.max_removed_share, f"{exact}/{LISTING}"),
         ]
         if index is not None:
             stages += [
@@ -313,7 +315,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
             ]
         if self.perform_removal:
             decide = RemoveDocuments(removed, table, duplicates)
-            stages += write_what_stays(
+            stages += write_kept_documents(
                 "removal", source, decide, self.output_filetype, self.output_path, self.write_kwargs
             )
         return stages

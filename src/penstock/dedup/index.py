@@ -1,8 +1,8 @@
-"""An index of the documents that were kept: a new crawl is compared with it, and added to it; old data is not read.
+"""Index of kept documents: a new crawl is compared with it and added to it, without reading the old data again.
 
-It is a folder. Every crawl that was added is a generation in it, with hashes of texts, hashes of bands, and signatures;
-``index.json`` says which generations count, and is replaced as a whole when a run has ended well. So a run that is
-stopped, or that could not read a file, leaves the index as it was, and the same run again goes on, or changes nothing.
+An index is a folder. Every added crawl is a generation in it, with hashes of texts, hashes of bands, and signatures.
+``index.json`` lists the valid generations, and is replaced atomically when a run has succeeded. So a run that is
+stopped, or that could not read a file, leaves the index unchanged. Running it again resumes it, or changes nothing.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from penstock.core.files import PLACE_BITS, FileGroupTask
 from penstock.core.stage import ProcessingStage
 from penstock.dedup.arrays import load_array, save_array
 from penstock.dedup.candidates import without
+from penstock.dedup.document_ids import INDEXED, FileTable
 from penstock.dedup.exact import EXACT_RECORD, partition_of
 from penstock.dedup.input_survey import InputSurvey
 from penstock.dedup.phases import LISTING, exists, listed
-from penstock.dedup.places import INDEXED, FileTable
 from penstock.dedup.shuffle import Records, read_span, write_records
 from penstock.dedup.signing import BAND_RECORD
+from penstock.dedup.stored_stage import StoredStage
 from penstock.dedup.work_folder import digest_of
 from penstock.errors import InputError
 from penstock.storage.atomic import atomic_write
@@ -31,15 +32,15 @@ from penstock.storage.filesystem import open_stored
 
 _CONTENTS = "index.json"
 EXACT, BANDS, SIGNATURES = "exact", "bands", "signatures"
-# Where in a workplace it is listed what was added.
+# Folder inside the work folder that lists the added files.
 INDEXED_FILES = "indexed"
 
 
 @dataclass(frozen=True)
 class Generation:
-    """A crawl that was added."""
+    """A crawl that was added to an index."""
 
-    # Follows from its files and the settings: the same crawl is never added twice.
+    # Derived from its files and the settings, so the same crawl is never added twice.
     name: str
     files: tuple[str, ...]
     runs: tuple[str, ...]
@@ -48,7 +49,7 @@ class Generation:
 
 @dataclass(frozen=True)
 class Index:
-    """What is known of documents kept earlier."""
+    """An index on disk: its settings and its generations, oldest first."""
 
     path: str
     settings: dict[str, Any]
@@ -56,7 +57,7 @@ class Index:
 
     @classmethod
     def open(cls, path: str, settings: dict[str, Any]) -> Index:
-        """Open an index, or begin one; an index is good only for the settings it was made with."""
+        """Open an index, or return an empty one. Raise ``InputError`` if it was made with other settings."""
         path = path.rstrip("/")
         if not exists(f"{path}/{_CONTENTS}"):
             return cls(path, settings)
@@ -71,34 +72,34 @@ class Index:
         return cls(path, settings, tuple(_generation(entry) for entry in contents["generations"]))
 
     @classmethod
-    def for_run(cls, path: str | None, settings: dict[str, Any], extent: InputSurvey) -> tuple[Index | None, str]:
-        """Return what is known from earlier runs, without this one, and the name of what this one adds."""
-        name = digest_of({"files": extent.files, **settings})
+    def for_run(cls, path: str | None, settings: dict[str, Any], survey: InputSurvey) -> tuple[Index | None, str]:
+        """Return the index as it was before this run, and the name of the generation that this run adds."""
+        name = digest_of({"files": survey.files, **settings})
         if path is None:
             return None, name
         index = cls.open(path, settings)
-        # Generations used to be named after names and sizes alone; the same crawl must not be added under both names.
-        former = digest_of({"files": [(mark.name, mark.size) for mark in extent.marks], **settings})
+        # Older versions derived the name from file names and sizes only; do not add the same crawl under both names.
+        former = digest_of({"files": [(mark.name, mark.size) for mark in survey.marks], **settings})
         if former in {generation.name for generation in index.generations}:
             name = former
         return index.before(name), name
 
     def before(self, name: str) -> Index:
-        """Return the index as it was before a generation was added; the same if it was not."""
+        """Return the index without a generation and all later ones; unchanged if it does not have that generation."""
         names = [generation.name for generation in self.generations]
         return replace(self, generations=self.generations[: names.index(name)]) if name in names else self
 
-    def publish(self, name: str, table: FileTable, workplace: str) -> None:
-        """Let a generation count, now that all of it is there: this is the index as it was before."""
+    def publish(self, name: str, table: FileTable, work_folder: str) -> None:
+        """Add a complete generation to ``index.json``. ``self`` is the index as it was before this run."""
         now = Index.open(self.path, self.settings)
         if now.before(name) != self:
             raise InputError(
                 f"{self.path}: another run has added to this index meanwhile; nothing of this run was added. "
                 "Run it again, one at a time."
             )
-        if not exists(f"{workplace}/{INDEXED_FILES}/{LISTING}"):
+        if not exists(f"{work_folder}/{INDEXED_FILES}/{LISTING}"):
             return  # there was nothing to read
-        indexed = listed(f"{workplace}/{INDEXED_FILES}/{LISTING}")
+        indexed = listed(f"{work_folder}/{INDEXED_FILES}/{LISTING}")
         documents = sum(indexed["counts"]["documents"].values())
         added = Generation(name, table.names, tuple(sorted(indexed["files"])), documents)
         # The same crawl may have been added before, and others after it.
@@ -106,28 +107,28 @@ class Index:
         replace(self, generations=(*self.generations, added, *later)).save()
 
     def save(self) -> None:
-        """Let this count from now on."""
+        """Write ``index.json``."""
         contents = {"settings": self.settings, "generations": [asdict(part) for part in self.generations]}
         with atomic_write(f"{self.path}/{_CONTENTS}") as stream:
             stream.write(json.dumps(contents, indent=1).encode())
 
     def runs(self, kind: str) -> list[str]:
-        """Return the files of one kind."""
+        """Return the paths of all files of one kind: ``EXACT``, ``BANDS`` or ``SIGNATURES``."""
         return [f"{self.path}/{part.name}/{kind}/{run}" for part in self.generations for run in part.runs]
 
     @property
     def file_names(self) -> tuple[str, ...]:
-        """What the files were called, by their numbers."""
+        """Names of the input files of all generations, by file number."""
         return tuple(name for generation in self.generations for name in generation.files)
 
     @property
     def documents(self) -> int:
-        """How many documents are known."""
+        """Number of documents in the index."""
         return sum(generation.documents for generation in self.generations)
 
 
-class AddToIndex(ProcessingStage[FileGroupTask, FileGroupTask]):
-    """Writes into the index what was written down about the documents of one task, if they stay."""
+class AddToIndex(StoredStage, ProcessingStage[FileGroupTask, FileGroupTask]):
+    """Write the hashes and signatures of the kept documents of one task into the index."""
 
     name = "add_to_index"
     reusable_process = True
@@ -141,7 +142,7 @@ class AddToIndex(ProcessingStage[FileGroupTask, FileGroupTask]):
         self.signed = signed
         self.removed_list = removed_list
         self.partitions = partitions
-        # Where the bands are; without any, only texts are indexed.
+        # Folders of the band hashes. If empty, only hashes of texts are indexed.
         self.rounds = list(rounds)
 
     def process(self, task: FileGroupTask) -> FileGroupTask:
@@ -161,7 +162,7 @@ class AddToIndex(ProcessingStage[FileGroupTask, FileGroupTask]):
         return FileGroupTask(task.dataset_name, [run], _metadata={"counts": {"documents": {0: len(exact)}}})
 
     def _known(self, records: Records) -> Records:
-        """Return records as the next run will see them: of documents that stay whatever comes."""
+        """Return records for the index: ids are negative, and ranks make every later run keep the documents."""
         records = records.copy()
         records["document"] += INDEXED + (len(self.index.file_names) << PLACE_BITS)
         records["rank"] = -np.inf

@@ -1,4 +1,4 @@
-"""What a workflow reads and writes: readers and writers by file type, and the list of files with their numbers."""
+"""Input and output of deduplication workflows: readers and writers by file type, and checks for overlaps."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ Stage = ProcessingStage[Any, Any]
 
 _READERS: dict[str, type[DocumentReader]] = {"parquet": ParquetReader, "jsonl": JsonlReader}
 _WRITERS: dict[str, type[DocumentWriter]] = {"parquet": ParquetWriter, "jsonl": JsonlWriter}
-# What is made of small files on the way is written for so many bytes of them together, not for each.
-_TOGETHER_BYTES = 1 << 20
+# Small files are grouped into tasks of this many bytes, so that there are fewer intermediate files.
+_GROUPED_BYTES = 1 << 20
 
 
 @dataclass
 class Input:
-    """Files to read, as stages; each pass over them gets stages of its own."""
+    """The files to read. Returns new reading stages for each pass over them."""
 
     input_path: str | Sequence[str] | None
     filetype: str = "parquet"
@@ -41,11 +41,11 @@ class Input:
     file_extensions: Sequence[str] | None = None
     read_kwargs: dict[str, Any] | None = None
     files_per_partition: int | None = None
-    # Where nobody chose a block size, blocks are no larger than fits this.
+    # Limits the block size if ``blocksize`` is not set.
     memory_budget: int | str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse an unknown type at once."""
+        """Raise ``ValueError`` if the file type is unknown."""
         if self.filetype not in _READERS:
             raise ValueError(f"input_filetype={self.filetype!r}; it is one of {', '.join(_READERS)}.")
 
@@ -56,7 +56,7 @@ class Input:
         return [str(path) for path in given]
 
     def or_tasks(self, initial_tasks: Sequence[Task[Any]] | None, workflow: str) -> Input:
-        """Return this input, or the files some tasks name instead."""
+        """Return this input, or an input of the files that ``initial_tasks`` name."""
         if initial_tasks is not None:
             files = [path for task in initial_tasks if isinstance(task, FileGroupTask) for path in task.data]
             return replace(self, input_path=files)
@@ -67,9 +67,9 @@ class Input:
     def stages(
         self, fields: Sequence[str] | None = None, *, is_written_again: bool = False
     ) -> tuple[FilePartitioningStage, Stage]:
-        """Return the stage that lists and the stage that reads.
+        """Return the stage that lists files and the stage that reads them.
 
-        What is written again is read file by file, unless the user said otherwise: each becomes a file of its own.
+        With ``is_written_again`` small files are not grouped, so that each input file becomes one output file.
         """
         assert self.input_path is not None
         reader = _READERS[self.filetype](
@@ -88,13 +88,16 @@ class Input:
             budget, workers = memory_and_workers(self.memory_budget)
             partitioning.memory_per_worker = budget / workers
         if not is_written_again:
-            partitioning.together_bytes = _TOGETHER_BYTES
+            partitioning.together_bytes = _GROUPED_BYTES
         return partitioning, reading
 
     def again(
         self, name: str, fields: Sequence[str] | None = None, *, at_once: bool = False, is_written_again: bool = False
     ) -> tuple[Again, Stage]:
-        """Return the stages for another pass, which begins when all before it is done (``at_once``: one task)."""
+        """Return the stages for another pass over the input, which begins when all earlier stages have ended.
+
+        With ``at_once`` the stage before emits exactly one task, so no barrier is needed.
+        """
         listing, reading = self.stages(fields, is_written_again=is_written_again)
         reading = reading.with_(name=f"{name}_documents")
         reading.is_repetition = True
@@ -103,22 +106,23 @@ class Input:
     def look(
         self, output_path: str, text_field: str, parameter: str = "text_field", others: Sequence[str | None] = ()
     ) -> InputSurvey:
-        """Look at what there is to read; ``parameter`` is what the user names the column of texts by.
+        """Survey the input, after checking that no output overlaps with it.
 
-        ``others`` are further folders that are written into, such as a cache or an index.
+        ``parameter`` is the parameter that names the text column, for error messages. ``others`` are further folders
+        that are written, such as a cache or an index.
         """
         listing, options = self.stages()[0], (self.read_kwargs or {}).get("storage_options")
         files = listing.source_files()
-        # Said before anything is written, because the next run would read that.
+        # Checked before anything is written: the next run would read what is written into the input.
         self.keep_apart(output_path, others, [file.path for file in files])
         return look_at(files, self.filetype, text_field, parameter, options)
 
     def keep_apart(self, output_path: str, others: Sequence[str | None] = (), files: Sequence[str] = ()) -> None:
-        """Raise if something is written where something is read, whatever links lead there."""
+        """Raise ``InputError`` if an output folder overlaps with the input, after resolving symbolic links."""
         options = (self.read_kwargs or {}).get("storage_options")
         read = {path: resolved(path, options) for path in self.given}
         output = resolved(output_path)
-        # Folders in the output may be links to somewhere else.
+        # Folders in the output may be links to other folders.
         tables = (resolved(f"{output_path}/{name}") for name in (DEDUPLICATED, *TABLES.values()))
         for written in [output, *(table for table in tables if not is_inside(table, output))]:
             for path, place in read.items():
@@ -135,7 +139,7 @@ class Input:
 
 
 def writer(filetype: str, path: str, **settings: Any) -> Stage:  # noqa: ANN401 - those of the writer
-    """Return a writer of some type."""
+    """Return a writer stage for a file type."""
     if filetype not in _WRITERS:
         raise ValueError(f"output_filetype={filetype!r}; it is one of {', '.join(_WRITERS)}.")
     return _WRITERS[filetype](path, **settings)

@@ -1,4 +1,4 @@
-"""Deduplication of lines and paragraphs as a workflow: menus, notices and footers that many documents have."""
+"""Workflow for deduplication of lines and paragraphs: removes menus, notices and footers shared by many documents."""
 
 from __future__ import annotations
 
@@ -16,31 +16,32 @@ from penstock.core.sizes import human_bytes
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import Task
 from penstock.core.workflow import WorkflowBase, WorkflowRunResult
-from penstock.dedup.ending import run_to_end, write_what_stays
 from penstock.dedup.exact import EXACT_RECORD
 from penstock.dedup.inputs import Input
-from penstock.dedup.keep import parse_keep
+from penstock.dedup.keep_policy import parse_keep
 from penstock.dedup.lines import CutPassages, FindCommonPassages, HashPassages
 from penstock.dedup.ownership import TABLES, take_output
 from penstock.dedup.passages import SEPARATORS
 from penstock.dedup.phases import Phase
+from penstock.dedup.run_workflow import run_stages, write_kept_documents
 from penstock.dedup.work_folder import INSIDE_OUTPUT, WorkFolder, memory_and_workers
 from penstock.storage.filesystem import filesystem_of, remove_folder
-from penstock.storage.reach import Reach
+from penstock.storage.folder_options import FolderOptions
 
-_TIMES_RECORD = 5
-_FEWEST_PARTITIONS = 4
-# Lines of real pages are rarely shorter on average; more of them only means more partitions than needed.
+_COPIES_OF_RECORD = 5
+_MIN_PARTITIONS = 4
+# Low estimates: shorter passages would mean more records. A real mean above this only makes partitions smaller.
 _MEAN_PASSAGE_BYTES = {"line": 40, "paragraph": 200}
 
 
 class LineDeduplicationWorkflow(WorkflowBase):
-    """Cuts lines (or paragraphs) that are in more than ``max_documents`` documents out of all of them but one.
+    """Cut lines (or paragraphs) that occur in more than ``max_documents`` documents from all of them except one.
 
-    With ``within`` a line that a document has several times stays once in it. Only lines of ``min_characters`` or more
-    count, without the white space around them. A document of which nothing is left is dropped; everything else stays as
-    it was. Written: ``<output_path>/deduplicated``, and ``<output_path>/CutLines`` (or ``CutParagraphs``): what was cut
-    out of which document, why, and where it stays.
+    With ``within`` a line that is repeated in a document is kept once in it. Only lines of at least ``min_characters``
+    characters, without surrounding white space, are considered. A document with no text left is dropped.
+
+    Writes ``<output_path>/deduplicated``, and ``<output_path>/CutLines`` (or ``CutParagraphs``): each passage that was
+    cut, its document, the reason, and the document that keeps it.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class LineDeduplicationWorkflow(WorkflowBase):
         if unit not in SEPARATORS:
             raise ValueError(f"unit={unit!r}; it is one of {', '.join(SEPARATORS)}.")
         if max_documents < 1:
-            raise ValueError(f"max_documents={max_documents}; a line may be in 1 document at least.")
+            raise ValueError(f"max_documents={max_documents}; it must be at least 1.")
         self.output_path = output_path.rstrip("/")
         self.cache_path = (cache_path or f"{self.output_path}/{INSIDE_OUTPUT}").rstrip("/")
         self.input = Input(
@@ -88,36 +89,37 @@ class LineDeduplicationWorkflow(WorkflowBase):
     def run(
         self, executor: Executor | None = None, initial_tasks: Sequence[Task[Any]] | None = None
     ) -> WorkflowRunResult:
-        """Count, cut, write."""
+        """Count passages, cut the common ones, and write the documents."""
         started = time.monotonic()
         folders = [self.output_path, self.cache_path]
-        reach = Reach(folders, self.write_kwargs.get("storage_options"))
+        folder_options = FolderOptions(folders, self.write_kwargs.get("storage_options"))
+        folder_options.register()
         source = self.input.or_tasks(initial_tasks, type(self).__name__)
-        extent = source.look(self.output_path, self.text_field, others=[self.cache_path])
+        survey = source.look(self.output_path, self.text_field, others=[self.cache_path])
         receipts = f"{self.output_path}/{TABLES[self.unit]}"
-        place = WorkFolder(
+        work_folder = WorkFolder(
             self.cache_path,
-            {"files": extent.files, **self._parameters()},
-            reach,
+            {"files": survey.files, **self._parameters()},
+            folder_options,
             output_path=self.output_path,
             outputs=[receipts],
         )
-        with place:
-            take_output(self.output_path, self.unit, extent.table, extent.marks, source.given, overwrite=self.overwrite)
+        with work_folder:
+            take_output(self.output_path, self.unit, survey.table, survey.marks, source.given, overwrite=self.overwrite)
             budget, workers = memory_and_workers(self.memory_budget)
-            records = extent.text_bytes // _MEAN_PASSAGE_BYTES[self.unit] * EXACT_RECORD.itemsize
-            needed = max(_FEWEST_PARTITIONS, ceil(records * _TIMES_RECORD * 2 * workers / budget))
-            parts = place.plan({"partitions": needed})["partitions"]
+            records = survey.text_bytes // _MEAN_PASSAGE_BYTES[self.unit] * EXACT_RECORD.itemsize
+            needed = max(_MIN_PARTITIONS, ceil(records * _COPIES_OF_RECORD * 2 * workers / budget))
+            parts = work_folder.plan({"partitions": needed})["partitions"]
             if self.show_progress:
-                text, size = human_bytes(extent.text_bytes), human_bytes(records)
+                text, size = human_bytes(survey.text_bytes), human_bytes(records)
                 print(
                     f"Deduplication of {self.unit}s in {text} of text: about {size} of hashes on disk in {parts} "
                     f"partitions; memory_budget {human_bytes(budget)} for {workers} workers",
                     file=sys.stderr,
                 )
-            hashed, common = f"{place.folder}/hashed", f"{place.folder}/common"
-            remove_folder(receipts)  # all of them are written again, and those of other parameters are not ours
-            table, fields = extent.table, [self.text_field, *([self.keep.column] if self.keep.column else [])]
+            hashed, common = f"{work_folder.folder}/hashed", f"{work_folder.folder}/common"
+            remove_folder(receipts)  # this run writes all of them again; those of other parameters must not remain
+            table, fields = survey.table, [self.text_field, *([self.keep.column] if self.keep.column else [])]
             cut = CutPassages(
                 common, receipts, table, parts, self.text_field, self.unit, self.min_characters, within=self.within
             )
@@ -127,13 +129,13 @@ class LineDeduplicationWorkflow(WorkflowBase):
                 Phase("all_hashed", hashed, parts, followers=[common]),
                 FindCommonPassages(common, self.max_documents),
                 Phase("all_counted", common, 1),
-                *write_what_stays("cut", source, cut, self.output_filetype, self.output_path, self.write_kwargs),
+                *write_kept_documents("cut", source, cut, self.output_filetype, self.output_path, self.write_kwargs),
             ]
-            return run_to_end(
+            return run_stages(
                 f"{self.unit} deduplication",
                 stages,
                 executor,
-                place,
+                work_folder,
                 started,
                 lambda: {"receipts_path": receipts, "num_cut": _rows_in(receipts)},
             )
@@ -150,7 +152,7 @@ class LineDeduplicationWorkflow(WorkflowBase):
 
 
 def _rows_in(folder: str) -> int:
-    """Return how many receipts there are."""
+    """Return the number of rows of all Parquet files in a folder."""
     filesystem, name = filesystem_of(folder)
     rows = 0
     for path in filesystem.glob(f"{name}/*.parquet"):

@@ -1,4 +1,4 @@
-"""Lines and paragraphs that many documents have: counted by their hashes, and cut everywhere but in one document."""
+"""Find lines and paragraphs that occur in many documents, and cut them from all of these documents except one."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ from penstock.core.stage import ProcessingStage, Spec
 from penstock.core.verdicts import Verdicts
 from penstock.core.worker_info import WorkerMetadata
 from penstock.dedup.arrays import load_array, save_array
+from penstock.dedup.document_ids import ID_FIELD, FileTable, Ids
+from penstock.dedup.duplicate_pairs import FILE_FIELD, KEPT_FIELD
 from penstock.dedup.exact import EXACT_RECORD, exact_records, partition_of
-from penstock.dedup.keep import KeepPolicy
+from penstock.dedup.keep_policy import KeepPolicy
 from penstock.dedup.passages import SEPARATORS, Passages, passages_of
 from penstock.dedup.phases import LISTING, exists, file_name, files_of, listed
-from penstock.dedup.places import ID_FIELD, FileTable, Ids
-from penstock.dedup.removed import FILE_FIELD, KEPT_FIELD
 from penstock.dedup.shuffle import Records, read_records, write_records
+from penstock.dedup.stored_stage import StoredStage
 from penstock.dedup.texts import texts_of, with_texts
 from penstock.storage.atomic import atomic_write
 
-# A passage that too many documents have: its hash, in how many it is, and the one in which it stays.
+# A passage that occurs in too many documents: its hash, the number of documents, and the document that keeps it.
 COMMON_RECORD = np.dtype([("high", np.uint64), ("low", np.uint64), ("documents", np.int64), ("kept", np.int64)])
-_LONGEST_EXCERPT = 200
+_MAX_EXCERPT_CHARACTERS = 200
 
 
-class HashPassages(ProcessingStage[DocumentBatch, FileGroupTask]):
-    """Writes the hash of every line or paragraph down, once for each document that has it."""
+class HashPassages(StoredStage, ProcessingStage[DocumentBatch, FileGroupTask]):
+    """Write the hash of every line or paragraph, once for each document that contains it."""
 
     name = "hash_passages"
     reusable_process = True
@@ -43,7 +44,7 @@ class HashPassages(ProcessingStage[DocumentBatch, FileGroupTask]):
         partitions: int,
         text_field: str,
         unit: str,
-        shortest: int,
+        min_characters: int,
         keep: KeepPolicy,
     ) -> None:
         self.folder = folder
@@ -51,7 +52,7 @@ class HashPassages(ProcessingStage[DocumentBatch, FileGroupTask]):
         self.partitions = partitions
         self.text_field = text_field
         self.unit = unit
-        self.shortest = shortest
+        self.min_characters = min_characters
         self.keep = keep
 
     def inputs(self) -> Spec:
@@ -64,7 +65,7 @@ class HashPassages(ProcessingStage[DocumentBatch, FileGroupTask]):
         path = f"{self.folder}/{file_name(task, documents)}.run"
         if not exists(path):
             texts = texts_of(task, self.text_field)
-            passages = passages_of(texts, self.unit, self.shortest)
+            passages = passages_of(texts, self.unit, self.min_characters)
             chosen = passages.counts & passages.first_in_document()
             rows = passages.rows[chosen]
             records = exact_records(passages.hashes[chosen], self.keep.ranks(task, texts)[rows], documents[rows])
@@ -72,8 +73,8 @@ class HashPassages(ProcessingStage[DocumentBatch, FileGroupTask]):
         return FileGroupTask(task.dataset_name, [path], _metadata={"counts": self.table.counts(documents)})
 
 
-class FindCommonPassages(ProcessingStage[FileGroupTask, FileGroupTask]):
-    """Finds the passages of one partition that too many documents have."""
+class FindCommonPassages(StoredStage, ProcessingStage[FileGroupTask, FileGroupTask]):
+    """Find the passages of one partition that occur in more than ``max_documents`` documents."""
 
     name = "find_common_passages"
     reusable_process = True
@@ -84,7 +85,7 @@ class FindCommonPassages(ProcessingStage[FileGroupTask, FileGroupTask]):
         self.max_documents = max_documents
 
     def process(self, task: FileGroupTask) -> FileGroupTask:
-        """Count documents."""
+        """Count the documents of each passage in one partition."""
         files, partition = files_of(task)
         path = f"{self.folder}/part.{partition:06}.npy"
         if not exists(path):
@@ -93,7 +94,7 @@ class FindCommonPassages(ProcessingStage[FileGroupTask, FileGroupTask]):
 
 
 def common_passages(records: Records, max_documents: int) -> Records:
-    """Return what is in more documents than allowed, in the order of the hashes."""
+    """Return the passages that occur in more than ``max_documents`` documents, sorted by hash."""
     records = records[np.lexsort((records["document"], records["rank"], records["low"], records["high"]))]
     is_first = np.ones(len(records), dtype=np.bool_)
     is_first[1:] = (records["high"][1:] != records["high"][:-1]) | (records["low"][1:] != records["low"][:-1])
@@ -107,10 +108,10 @@ def common_passages(records: Records, max_documents: int) -> Records:
     return chosen
 
 
-class CutPassages(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Cuts passages out of documents, and writes down which, and why.
+class CutPassages(StoredStage, ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Cut common and repeated passages from documents, and write a receipt for each cut.
 
-    A document of which nothing is left is dropped; one from which nothing is cut goes through untouched.
+    A document with no text left is dropped. A document from which nothing is cut is returned unchanged.
     """
 
     name = "cut_passages"
@@ -125,7 +126,7 @@ class CutPassages(ProcessingStage[DocumentBatch, DocumentBatch]):
         partitions: int,
         text_field: str,
         unit: str,
-        shortest: int,
+        min_characters: int,
         *,
         within: bool,
     ) -> None:
@@ -135,7 +136,7 @@ class CutPassages(ProcessingStage[DocumentBatch, DocumentBatch]):
         self.partitions = partitions
         self.text_field = text_field
         self.unit = unit
-        self.shortest = shortest
+        self.min_characters = min_characters
         self.within = within
 
     def inputs(self) -> Spec:
@@ -147,12 +148,13 @@ class CutPassages(ProcessingStage[DocumentBatch, DocumentBatch]):
         return ["data"], [self.text_field]
 
     def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
-        """Forget what an earlier run looked at."""
+        """Reset the cached list of common passages."""
+        super().setup(worker_metadata)
         self._parts: list[Records] | None = None
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
-        """Cut."""
-        passages = passages_of(texts_of(task, self.text_field), self.unit, self.shortest)
+        """Cut the passages of a batch."""
+        passages = passages_of(texts_of(task, self.text_field), self.unit, self.min_characters)
         documents, rows = self.table.ids(task), passages.rows
         found = self._look_up(passages)
         is_repeated = ~passages.first_in_document() & passages.counts & self.within
@@ -163,15 +165,15 @@ class CutPassages(ProcessingStage[DocumentBatch, DocumentBatch]):
         self._write_receipts(task, passages, cut, found, documents[rows])
         changed = np.unique(rows[cut])
         texts = passages.joined(~cut, SEPARATORS[self.unit], changed)
-        stays = np.ones(len(documents), dtype=np.bool_)
-        stays[changed] = pc.not_equal(pc.utf8_trim_whitespace(texts), "").to_numpy(zero_copy_only=False)
+        is_kept = np.ones(len(documents), dtype=np.bool_)
+        is_kept[changed] = pc.not_equal(pc.utf8_trim_whitespace(texts), "").to_numpy(zero_copy_only=False)
         if task.source_rows is not None:
-            self.record(Verdicts(self.name, task.source_rows, stays))
+            self.record(Verdicts(self.name, task.source_rows, is_kept))
         self._log_metric("passages_cut", float(cut.sum()))
-        return with_texts(task, self.text_field, changed, texts).select(np.flatnonzero(stays))
+        return with_texts(task, self.text_field, changed, texts).select(np.flatnonzero(is_kept))
 
     def _look_up(self, passages: Passages) -> Records:
-        """Return for each passage what is known if it is common, or zeros."""
+        """Return a ``COMMON_RECORD`` for each passage; all zeros if the passage is not common."""
         if self._parts is None:
             self._parts = [load_array(path) for path in sorted(listed(f"{self.common}/{LISTING}")["files"])]
             self._highs = [np.ascontiguousarray(part["high"]) for part in self._parts]
@@ -182,7 +184,7 @@ class CutPassages(ProcessingStage[DocumentBatch, DocumentBatch]):
             places = np.flatnonzero(partition == number)
             high, low = passages.hashes[places, 0], passages.hashes[places, 1]
             at = np.searchsorted(self._highs[number], high)
-            # Hashes with the same upper half and another lower one lie side by side; there are hardly ever two.
+            # Hashes with equal upper halves and different lower halves are adjacent; more than two are very unlikely.
             for step in range(2):
                 here = np.minimum(at + step, len(common) - 1)
                 if len(common):
@@ -199,7 +201,7 @@ class CutPassages(ProcessingStage[DocumentBatch, DocumentBatch]):
             {
                 ID_FIELD: documents[cut],
                 FILE_FIELD: self.table.names_of(documents[cut]),
-                "passage": pc.utf8_slice_codeunits(passages.texts.filter(pa.array(cut)), 0, _LONGEST_EXCERPT),
+                "passage": pc.utf8_slice_codeunits(passages.texts.filter(pa.array(cut)), 0, _MAX_EXCERPT_CHARACTERS),
                 "reason": why[cut],
                 "documents": np.where(common, found["documents"], 1)[cut],
                 KEPT_FIELD: np.where(common, found["kept"], documents)[cut],

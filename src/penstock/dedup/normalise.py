@@ -1,4 +1,4 @@
-"""Texts that differ only in form are the same text: Unicode, case and white space set to one form before comparing."""
+"""Normalise texts before comparing them: Unicode composition, lower case, single spaces."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 
 def normalised(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return texts in Unicode's composed form, in lower case, with single spaces.
+    """Return texts in Unicode NFC, in lower case, with single spaces.
 
     >>> normalised(pa.chunked_array([["Cafe\\u0301  au\\tLait\\n"]])).to_pylist()
     ['café au lait']

@@ -1,4 +1,4 @@
-"""Whose result an output holds: that of another input is replaced only if the user says so."""
+"""Protect the result of another input: an output folder that holds one is replaced only with ``overwrite``."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from penstock.dedup.document_ids import FileTable
 from penstock.dedup.phases import exists
-from penstock.dedup.places import FileTable
 from penstock.errors import OutputError
 from penstock.storage.filesystem import filesystem_of, open_stored, remove_folder
 from penstock.storage.input_files import FileMark
@@ -15,7 +15,7 @@ from penstock.storage.run_folder import FOLDER_NAME
 from penstock.storage.same_place import resolved
 
 DEDUPLICATED = "deduplicated"
-# For each kind the table that is written beside the documents. The list of files that ids refer to names the input.
+# For each kind of deduplication, the folder of its table in the output.
 TABLES = {
     "exact": "ExactDuplicateIds",
     "url": "UrlDuplicateIds",
@@ -26,7 +26,7 @@ TABLES = {
 
 
 def id_generator(output_path: str, kind: str) -> str:
-    """Return where the files of an input are listed."""
+    """Return the path of the JSON file that lists the input files that ids refer to."""
     return f"{output_path}/{kind}_id_generator.json"
 
 
@@ -39,10 +39,10 @@ def take_output(
     *,
     overwrite: bool,
 ) -> None:
-    """Write down that an output holds the result of an input; raise if it holds that of another one.
+    """Record which input an output folder belongs to; raise ``OutputError`` if it holds the result of another input.
 
-    ``marks`` is what the files are known by; ``given`` are the paths as the user wrote them. With ``overwrite`` the
-    result of the other input is removed.
+    ``marks`` identify the files; ``given`` are the paths as the user wrote them. With ``overwrite`` the result of the
+    other input is removed.
     """
     places = sorted({resolved(path) for path in given})
     others = []
@@ -58,8 +58,8 @@ def take_output(
         others.append(("", "an input that is not recorded"))
     if others and not overwrite:
         raise OutputError(
-            f"{output_path}: holds the result of another input: {others[0][1]}. Give another output, or ask for "
-            "this one to be replaced: --overwrite, in Python overwrite=True."
+            f"{output_path}: holds the result of another input: {others[0][1]}. Choose another output, or "
+            "replace this one with --overwrite (in Python: overwrite=True)."
         )
     for other, _ in others:
         if other:

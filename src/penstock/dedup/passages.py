@@ -1,4 +1,4 @@
-"""Lines and paragraphs: a document taken apart into them, their hashes, and the document without some of them."""
+"""Split documents into lines or paragraphs, hash these, and join documents again without some of them."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ SEPARATORS = {"line": "\n", "paragraph": "\n\n"}
 
 @dataclass(frozen=True)
 class Passages:
-    """The lines or paragraphs of some documents, one after the other."""
+    """The lines or paragraphs of some documents, in order."""
 
     texts: pa.Array
-    # Where the passages of each document begin, and the end of the last.
+    # Index of the first passage of each document, and one past the last passage.
     borders: npt.NDArray[np.int64]
-    # Hash of each without the white space around it, and whether it is long enough to be looked at.
+    # Hash of each passage without surrounding white space, and whether it is long enough to be considered.
     hashes: npt.NDArray[np.uint64]
     counts: npt.NDArray[np.bool_]
 
     @property
     def rows(self) -> npt.NDArray[np.int64]:
-        """The document each belongs to."""
+        """Row of the document that each passage belongs to."""
         return np.repeat(np.arange(len(self.borders) - 1), np.diff(self.borders))
 
     def first_in_document(self) -> npt.NDArray[np.bool_]:
-        """Tell which are not a repetition of one in the same document."""
+        """Return a mask of the passages that do not repeat an earlier passage of the same document."""
         order = np.lexsort((np.arange(len(self.hashes)), self.hashes[:, 1], self.hashes[:, 0], self.rows))
         same = (self.rows[order][1:] == self.rows[order][:-1]) & (
             self.hashes[order][1:] == self.hashes[order][:-1]
@@ -40,17 +40,17 @@ class Passages:
         first[order[1:][same]] = False
         return first
 
-    def joined(self, stays: npt.NDArray[np.bool_], separator: str, rows: npt.NDArray[np.int64]) -> pa.Array:
-        """Return some of the documents again, without the passages that do not stay."""
-        sizes = np.bincount(self.rows[stays], minlength=len(self.borders) - 1)
-        chosen = np.isin(self.rows, rows) & stays
+    def joined(self, keep: npt.NDArray[np.bool_], separator: str, rows: npt.NDArray[np.int64]) -> pa.Array:
+        """Return the texts of some documents, joined from the passages for which ``keep`` is true."""
+        sizes = np.bincount(self.rows[keep], minlength=len(self.borders) - 1)
+        chosen = np.isin(self.rows, rows) & keep
         borders = np.concatenate([[0], np.cumsum(sizes[rows])])
         parts = pa.LargeListArray.from_arrays(pa.array(borders, pa.int64()), self.texts.filter(pa.array(chosen)))
         return pc.binary_join(parts, pa.scalar(separator, pa.large_string()))
 
 
-def passages_of(texts: pa.ChunkedArray, unit: str, shortest: int) -> Passages:
-    """Take documents apart.
+def passages_of(texts: pa.ChunkedArray, unit: str, min_characters: int) -> Passages:
+    """Split texts into lines or paragraphs.
 
     >>> apart = passages_of(pa.chunked_array([["a title\\nsome line\\n", ""]]), "line", 5)
     >>> apart.texts.to_pylist(), apart.borders.tolist(), apart.counts.tolist()
@@ -60,5 +60,5 @@ def passages_of(texts: pa.ChunkedArray, unit: str, shortest: int) -> Passages:
     flat = lists.flatten()
     borders = np.concatenate([[0], np.cumsum(pc.list_value_length(lists).to_numpy(zero_copy_only=False))])
     trimmed = pc.utf8_trim_whitespace(flat)
-    counts = pc.greater_equal(pc.utf8_length(trimmed), shortest).to_numpy(zero_copy_only=False)
+    counts = pc.greater_equal(pc.utf8_length(trimmed), min_characters).to_numpy(zero_copy_only=False)
     return Passages(flat, borders.astype(np.int64), line_hashes(trimmed), counts)

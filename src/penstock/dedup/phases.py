@@ -1,4 +1,4 @@
-"""Phases of a deduplication: what all tasks of one have written is handed to the next, as names."""
+"""Phases of a deduplication: a phase lists the files that all tasks of the phase before it have written."""
 
 from __future__ import annotations
 
@@ -16,41 +16,42 @@ from penstock.core.files import FileGroupTask
 from penstock.core.resources import Resources
 from penstock.core.stage import ProcessingStage
 from penstock.core.task import EmptyTask, Task
+from penstock.dedup.stored_stage import StoredStage
 from penstock.storage.atomic import atomic_write
 from penstock.storage.filesystem import filesystem_of, open_stored, remove_folder
 
 LISTING = "files.json"
-# All there are: a phase begins when the one before it has ended.
-_ALL = 1_000_000_000
-# Writing a list down takes no time, and whoever has done it must not stand in the way of those who work on it.
-_NOTHING = Resources(cpus=0.0)
+# Effectively unlimited: a phase takes all tasks of the phase before it in one batch.
+_ALL_TASKS = 1_000_000_000
+# Writing a list takes almost no time, and must not occupy a CPU that the next phase needs.
+_NO_CPU = Resources(cpus=0.0)
 
 
 @dataclass(repr=False)
 class Partition(FileGroupTask):
-    """The part of all files of a phase that one task looks at."""
+    """One partition of all files of a phase."""
 
     noun: ClassVar[str] = "partitions"
 
 
 @dataclass(repr=False)
 class ListedFiles(FileGroupTask):
-    """Files to look at next, which have nothing to do with those that were waited for."""
+    """Files to process next. They do not descend from the tasks that the barrier waited for."""
 
     noun: ClassVar[str] = "listed files"
 
 
-class Phase(ProcessingStage[Task[Any], FileGroupTask]):
-    """Waits for everything in front of it, writes down which files that made, and begins the next phase.
+class Phase(StoredStage, ProcessingStage[Task[Any], FileGroupTask]):
+    """Wait for all upstream tasks, write a list of the files they made, and emit one task per partition.
 
-    The next phase gets one task per partition, which names the list and the number of the partition. ``followers`` are
-    folders of what an earlier run made of its list. If this list is another one, because that run could not read a file
-    which can be read now, or if that list is missing, they are removed.
+    Each task names the list and the number of its partition. ``followers`` are folders with results that an earlier
+    run derived from its list. They are removed if that list is missing or differs, for example because a file could
+    not be read then and can be read now.
     """
 
     is_barrier = True
-    batch_size = _ALL
-    resources = _NOTHING
+    batch_size = _ALL_TASKS
+    resources = _NO_CPU
     reusable_process = True
     preload = ("penstock.dedup.preload_exact",)
 
@@ -61,15 +62,15 @@ class Phase(ProcessingStage[Task[Any], FileGroupTask]):
         self.followers = list(followers)
 
     def num_workers(self) -> int:
-        """One list is enough."""
+        """Return 1: a single worker writes the list."""
         return 1
 
     def is_fanout_stage(self) -> bool:
-        """Tell whether there is work for several behind it."""
+        """Tell whether it emits several tasks."""
         return self.partitions > 1
 
     def process_batch(self, tasks: list[Task[Any]]) -> list[FileGroupTask]:
-        """Write the list, and return a task per partition."""
+        """Write the list, and return one task per partition."""
         files = [path for task in tasks if isinstance(task, FileGroupTask) for path in task.data]
         manifest = f"{self.folder}/{LISTING}"
         contents = {"files": files, "counts": _added_up(tasks)}
@@ -84,20 +85,20 @@ class Phase(ProcessingStage[Task[Any], FileGroupTask]):
 
 
 class Spread(Phase):
-    """Begins the next phase behind a stage that makes one thing of all there is: nobody need be waited for."""
+    """A phase after a stage that emits exactly one task: no barrier is needed."""
 
     is_barrier = False
     batch_size = 1
     reusable_process = True
 
 
-class Again(ProcessingStage[Task[Any], FileGroupTask]):
-    """Waits for everything in front of it, and then reads the input again from its beginning."""
+class Again(StoredStage, ProcessingStage[Task[Any], FileGroupTask]):
+    """Wait for all upstream tasks, then list the input again for another pass."""
 
     is_barrier = True
     begins_anew = True
-    batch_size = _ALL
-    resources = _NOTHING
+    batch_size = _ALL_TASKS
+    resources = _NO_CPU
     reusable_process = True
     preload = ("penstock.dedup.preload_exact",)
 
@@ -106,15 +107,15 @@ class Again(ProcessingStage[Task[Any], FileGroupTask]):
         self.partitioning = partitioning
 
     def num_workers(self) -> int:
-        """One listing is enough."""
+        """Return 1: a single worker lists the input."""
         return 1
 
     def fit_to(self, memory_per_worker: float, memory_budget: int | None = None) -> None:
-        """Read in blocks of the size that the first reading has."""
+        """Use the same block size as the first pass."""
         self.partitioning.fit_to(memory_per_worker, memory_budget)
 
     def process_batch(self, tasks: list[Task[Any]]) -> list[FileGroupTask]:
-        """List the input again; what came in is only a sign that it is time."""
+        """List the input again. The incoming tasks are only a signal to start."""
         listed = self.partitioning.process(EmptyTask())
         assert isinstance(listed, list)
         return [
@@ -124,28 +125,28 @@ class Again(ProcessingStage[Task[Any], FileGroupTask]):
 
 
 class AgainAtOnce(Again):
-    """Reads the input again behind a stage that makes one thing of all there is: nobody need be waited for."""
+    """List the input again after a stage that emits exactly one task: no barrier is needed."""
 
     is_barrier = False
     batch_size = 1
     reusable_process = True
 
 
-class AllInOne(ProcessingStage[FileGroupTask, FileGroupTask]):
-    """A stage that gets one task, which names everything: it stays with the phases around it in one worker."""
+class AllInOne(StoredStage, ProcessingStage[FileGroupTask, FileGroupTask]):
+    """A stage that gets a single task for all files. It runs in one worker with the phases around it."""
 
     reusable_process = True
     preload = ("penstock.dedup.preload_exact",)
 
     def num_workers(self) -> int:
-        """There is work for one."""
+        """Return 1: there is a single task."""
         return 1
 
 
-class EachFile(ProcessingStage[FileGroupTask, FileGroupTask]):
-    """Makes a task of every file that an earlier phase wrote, and of some others."""
+class EachFile(StoredStage, ProcessingStage[FileGroupTask, FileGroupTask]):
+    """Emit one task for every file that an earlier phase listed, and for every file in ``others``."""
 
-    resources = _NOTHING
+    resources = _NO_CPU
     reusable_process = True
     preload = ("penstock.dedup.preload_exact",)
 
@@ -153,30 +154,30 @@ class EachFile(ProcessingStage[FileGroupTask, FileGroupTask]):
         self.name = name
         self.folder = folder
         self.others = list(others)
-        # Where in the folder the files are meant.
+        # Prefix of the files inside the folder.
         self.below = below
 
     def process(self, task: FileGroupTask) -> list[FileGroupTask]:
-        """List them."""
+        """Return one task per file."""
         own = [f"{self.folder}/{self.below}{file}" for file in listed(f"{self.folder}/{LISTING}")["files"]]
         return [ListedFiles(self.name, [path]) for path in [*own, *self.others]]
 
 
 def files_of(task: FileGroupTask) -> tuple[list[str], int]:
-    """Return the files a phase is to look at, and the partition of them."""
+    """Return the files that a task of a phase reads, and the number of its partition."""
     [manifest] = task.data
     return listed(manifest)["files"], int(task.reader_config["partition"])
 
 
 def listed(manifest: str) -> dict[str, Any]:
-    """Return what a phase wrote down: the files that were made, and counts."""
+    """Read the list that a phase wrote: files, and counts of documents."""
     with open_stored(manifest) as stream:
         found: dict[str, Any] = json.loads(stream.read())
     return found
 
 
 def _added_up(tasks: Sequence[Task[Any]]) -> dict[str, Any]:
-    """Add up what the tasks counted: documents per file."""
+    """Add up the documents per input file that the tasks counted."""
     documents: Counter[str] = Counter()
     for counts in (task._metadata.get("counts", {}) for task in tasks):
         documents.update({str(file): count for file, count in counts.get("documents", {}).items()})
@@ -184,10 +185,10 @@ def _added_up(tasks: Sequence[Task[Any]]) -> dict[str, Any]:
 
 
 def file_name(task: Task[Any], documents: npt.NDArray[np.int64] | None = None) -> str:
-    """Return a name for what is made of a task: the same whenever it is made again of the same documents.
+    """Return a file name for the result of a task: the same name for the same task and documents.
 
-    A task keeps its own name when only a part of it is looked at: because one of its files cannot be read, or while it
-    is searched for the row that a worker died of.
+    The documents are part of the name because a task may be processed in part: one of its files may be unreadable, or
+    it may be split to find the row that crashed a worker. Its id does not change then.
     """
     digest = hashlib.sha256(task.task_id.encode("utf-8", "surrogateescape"))
     if documents is not None:
@@ -196,6 +197,6 @@ def file_name(task: Task[Any], documents: npt.NDArray[np.int64] | None = None) -
 
 
 def exists(path: str) -> bool:
-    """Tell whether a file was written; files appear whole, so then it need not be written again."""
+    """Tell whether a file exists. Writes are atomic, so an existing file is complete."""
     filesystem, name = filesystem_of(path)
     return bool(filesystem.exists(name))

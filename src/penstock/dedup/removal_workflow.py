@@ -1,4 +1,4 @@
-"""Removal as a workflow of its own: a list of ids found earlier, and the data they were found in, read in any way."""
+"""Workflow that removes duplicates found by an earlier run, from a list of ids."""
 
 from __future__ import annotations
 
@@ -14,26 +14,28 @@ from penstock.core.pipeline import Pipeline
 from penstock.core.task import Task
 from penstock.core.workflow import WorkflowBase, WorkflowRunResult
 from penstock.dedup.arrays import save_array
+from penstock.dedup.document_ids import ID_FIELD, FileTable
+from penstock.dedup.duplicate_pairs import KEPT_FIELD
 from penstock.dedup.inputs import Input, writer
-from penstock.dedup.places import ID_FIELD, FileTable
 from penstock.dedup.removal import RemoveByColumn, RemoveDocuments
-from penstock.dedup.removed import KEPT_FIELD
+from penstock.dedup.stored_stage import use_folder_options
 from penstock.dedup.work_folder import WorkFolder
 from penstock.errors import InputError
 from penstock.storage.filesystem import open_stored
+from penstock.storage.folder_options import FolderOptions
 from penstock.storage.formats import PARQUET
 from penstock.storage.listing import list_files
-from penstock.storage.reach import Reach
 from penstock.storage.same_place import is_inside, resolved
 
 
 class TextDuplicatesRemovalWorkflow(WorkflowBase):
-    """Removes documents by id from the data they were found in.
+    """Remove documents by id from the data set in which the duplicates were found.
 
-    With ``id_generator_path`` (the JSON file a deduplication wrote) documents are known by their places, so it does not
-    matter in what blocks, groups or order they are read now. Without, ``id_field`` names the column with their ids;
-    ``drop_id_field`` leaves it out of the output. ``input_task_limit`` stops after so many groups of files, to try it
-    out. ``duplicate_id_read_kwargs`` are those of ``pyarrow.parquet.read_table``, and ``storage_options``.
+    With ``id_generator_path`` (the JSON file that a deduplication wrote) documents are identified by file and position,
+    so block size, grouping and order of files may differ from the first run. Without it, ``id_field`` names the column
+    with the ids; ``drop_id_field`` leaves it out of the output. ``input_task_limit`` is the maximum number of groups of
+    files to read, for a trial run. ``duplicate_id_read_kwargs`` are arguments of ``pyarrow.parquet.read_table``, and
+    ``storage_options``.
     """
 
     def __init__(
@@ -84,10 +86,13 @@ class TextDuplicatesRemovalWorkflow(WorkflowBase):
     def run(
         self, executor: Executor | None = None, initial_tasks: Sequence[Task[Any]] | None = None
     ) -> WorkflowRunResult:
-        """Read, remove, write."""
+        """Read the input, remove the listed documents, and write the others."""
         started = time.monotonic()
-        reach = Reach([self.output_path], self.output_kwargs.get("storage_options"))
-        place = WorkFolder(f"{self.output_path}/_penstock/removal", {"ids": self.ids_to_remove_path}, reach)
+        folder_options = FolderOptions([self.output_path], self.output_kwargs.get("storage_options"))
+        folder_options.register()
+        work_folder = WorkFolder(
+            f"{self.output_path}/_penstock/removal", {"ids": self.ids_to_remove_path}, folder_options
+        )
         first_tasks = initial_tasks[: self.input_task_limit] if initial_tasks is not None else None
         source = self.input.or_tasks(first_tasks, type(self).__name__)
         source.keep_apart(self.output_path)
@@ -96,8 +101,8 @@ class TextDuplicatesRemovalWorkflow(WorkflowBase):
                 f"{self.output_path}: overlaps with the table of ids {self.ids_to_remove_path}. "
                 "Give the output a folder of its own."
             )
-        with place:
-            removed = f"{place.folder}/removed.npy"
+        with work_folder:
+            removed = f"{work_folder.folder}/removed.npy"
             listing, reading = source.stages(self.input_fields, is_written_again=True)
             ids = self._ids()
             save_array(removed, ids)
@@ -126,13 +131,13 @@ class TextDuplicatesRemovalWorkflow(WorkflowBase):
                     file_extension=self.output_file_extension,
                 ),
             ]
-            remove.__dict__["_reach"] = reach
+            use_folder_options(stages, folder_options)
             tasks = Pipeline("removal of duplicates", stages=stages).run(executor)
             result = WorkflowRunResult("text_duplicates_removal")
             result.add_pipeline_tasks("removal", tasks)
             result.add_metadata("num_duplicates_removed", len(ids))
             result.add_metadata("total_time", time.monotonic() - started)
-            place.clear()
+            work_folder.clear()
             return result
 
     @property
@@ -141,7 +146,7 @@ class TextDuplicatesRemovalWorkflow(WorkflowBase):
         return options
 
     def _ids(self) -> Any:  # noqa: ANN401 - numbers or texts, in an array
-        """Read the ids to remove, in order, each once."""
+        """Read the ids to remove, sorted and without duplicates."""
         found = []
         options = self._ids_options
         others = {key: value for key, value in self.duplicate_id_read_kwargs.items() if key != "storage_options"}

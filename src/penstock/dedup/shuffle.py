@@ -1,7 +1,7 @@
-"""Moving records to where their like are, through files.
+"""Shuffle records by partition, through files.
 
-Every task writes a file that is cut into partitions, and whoever works on a partition reads its part of all of them.
-Nothing passes through the driver, and nobody holds more than a partition.
+Every task writes one file that is divided into partitions. A task of the next phase reads its partition from all files.
+No data passes through the driver, and no worker holds more than one partition.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _COUNT = struct.Struct("<q")
 
 
 def write_records(path: str, records: Records, partition: npt.NDArray[np.integer], count: int) -> None:
-    """Write records so that those of one partition lie together, in the order they came in."""
+    """Write records grouped by partition; inside a partition their order is unchanged."""
     order = np.argsort(partition, kind="stable")
     borders = np.searchsorted(partition[order], np.arange(count + 1)).astype(np.int64) * records.itemsize
     with atomic_write(path) as stream:
@@ -31,13 +31,13 @@ def write_records(path: str, records: Records, partition: npt.NDArray[np.integer
 
 
 def read_records(paths: Iterable[str], partition: int, dtype: np.dtype[np.void]) -> Records:
-    """Read one partition of many files."""
+    """Read one partition from many files."""
     parts = [np.frombuffer(part, dtype=dtype) for part in _parts(paths, partition) if part]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=dtype)
 
 
 def read_span(paths: Iterable[str], partition: int, partitions: int, dtype: np.dtype[np.void]) -> Records:
-    """Read what may belong to a partition of files that were cut into another number of them, by ranges of hashes."""
+    """Read a superset of a partition from files that were divided, by hash range, into another number of partitions."""
     parts = []
     for path in paths:
         with open_stored(path) as stream:
@@ -60,7 +60,7 @@ def write_tables(path: str, tables: Sequence[pa.Table]) -> None:
 
 
 def read_tables(paths: Iterable[str], partition: int) -> Iterator[pa.Table]:
-    """Read the tables of one partition."""
+    """Yield the tables of one partition."""
     for part in _parts(paths, partition):
         if part:
             with pa.ipc.open_stream(part) as reader:

@@ -1,4 +1,4 @@
-"""The first look at every document of a fuzzy deduplication: the hash of its text, and those of its MinHash bands."""
+"""First pass of a fuzzy deduplication: hash the text and the MinHash bands of every document."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from penstock.core.resources import Resources
 from penstock.core.stage import ProcessingStage, Spec
 from penstock.core.worker_info import WorkerMetadata
 from penstock.dedup.arrays import save_array
+from penstock.dedup.document_ids import FileTable
 from penstock.dedup.exact import exact_records, partition_of
-from penstock.dedup.keep import KeepPolicy
+from penstock.dedup.keep_policy import KeepPolicy
 from penstock.dedup.normalise import normalised
 from penstock.dedup.phases import exists, file_name
-from penstock.dedup.places import FileTable
 from penstock.dedup.shuffle import write_records
+from penstock.dedup.stored_stage import StoredStage
 from penstock.dedup.texts import texts_of
 from penstock.kernels.text_hash import text_hashes
 
@@ -29,15 +30,15 @@ if TYPE_CHECKING:
     from penstock.kernels.shingles import Shingling
 
 BAND_RECORD = np.dtype([("hash", np.uint64), ("rank", np.float64), ("document", np.int64)])
-# How much a worker remembers at most of texts it has seen, so that a text that comes again is not taken apart again.
+# Memory per worker for the bands of texts it has signed, so that a repeated text is not signed again.
 REMEMBERED_BYTES = 64 << 20
-# What an entry takes beside its bands: a key of two numbers, and its place.
-_PER_ENTRY = 200
+# Memory of a cache entry in addition to its bands: a key of two integers, and its row.
+_ENTRY_OVERHEAD_BYTES = 200
 
 
 @dataclass(frozen=True)
 class Banding:
-    """How signatures are cut into bands, and how many bands are looked at together."""
+    """How signatures are divided into bands, and how many bands are processed in one round."""
 
     num_bands: int = 20
     minhashes_per_band: int = 13
@@ -47,30 +48,30 @@ class Banding:
 
     @property
     def num_hashes(self) -> int:
-        """The numbers in a signature."""
+        """Number of values in a signature."""
         return self.num_bands * self.minhashes_per_band
 
     def rounds(self) -> Iterator[slice]:
-        """Return which bands are looked at together."""
+        """Yield the bands of each round."""
         for first in range(0, self.num_bands, self.bands_per_iteration):
             yield slice(first, min(first + self.bands_per_iteration, self.num_bands))
 
 
 def signature_record(banding: Banding) -> np.dtype[np.void]:
-    """Return the form in which whole signatures are written down."""
+    """Return the dtype of a record with a whole signature."""
     word = np.uint32 if banding.bits == 32 else np.uint64
     return np.dtype([("rank", np.float64), ("document", np.int64), ("signature", word, (banding.num_hashes,))])
 
 
 def round_name(bands: slice) -> str:
-    """Return the name of the folder for some bands, as users know it."""
+    """Return the name of the folder for the bands of one round."""
     return f"band_{bands.start}-band_{bands.stop}"
 
 
-class SignTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
-    """Writes hashes of every document down: of its text, and of each band of its signature.
+class SignTexts(StoredStage, ProcessingStage[DocumentBatch, FileGroupTask]):
+    """Write the hash of the text, and of each band of the MinHash signature, for every document.
 
-    A document too short for a single shingle has no bands: it is compared by its text alone.
+    A document that is too short for a single shingle has no bands; only exact duplicates of it are found.
     """
 
     name = "sign_texts"
@@ -101,15 +102,16 @@ class SignTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
         self.normalize_text = normalize_text
         self.keep = keep or KeepPolicy()
         self.device = device
-        # Whether to write whole signatures down as well, to estimate similarities from.
+        # Whether to write whole signatures too, for estimating similarities.
         self.with_signatures = with_signatures
         self.remembered_bytes = remembered_bytes
         if device == "cuda":
             self.resources = Resources(cpus=1, gpus=1)
 
     def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
-        """Prepare the permutations, on the device where they are needed."""
-        from penstock.kernels.signing import Signer  # with Numba, as all of these, which a driver can do without
+        """Prepare the permutations on the device that computes signatures."""
+        super().setup(worker_metadata)
+        from penstock.kernels.signing import Signer  # imports Numba, which the driver does not need
 
         self._signer = Signer(
             self.shingling, self.banding.num_hashes, self.banding.seed, self.banding.bits, self.device
@@ -148,7 +150,7 @@ class SignTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
     def _bands(
         self, texts: pa.ChunkedArray, hashes: npt.NDArray[np.uint64]
     ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
-        """Return the band hashes of every text, and whether it has any; no text is taken apart twice."""
+        """Return the band hashes of every text, and whether it has any. Repeated texts are signed once."""
         from penstock.kernels.minhash import band_hashes
 
         keys = list(map(tuple, hashes.tolist()))
@@ -192,30 +194,33 @@ class SignTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
 
 
 class SeenTexts:
-    """The bands of texts a worker has met, forgotten all at once when there are too many."""
+    """Cache of the band hashes of texts, keyed by the hash of the text. It is cleared when it exceeds its limit."""
 
-    def __init__(self, bands: int, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
+    def __init__(self, bands: int, max_bytes: int) -> None:
+        self._num_bands = bands
+        self._max_bytes = max_bytes
+        self._clear()
+
+    def _clear(self) -> None:
         self._rows: dict[tuple[int, int], int] = {}
-        self._bands = np.zeros((0, bands), dtype=np.uint64)
+        self._bands = np.zeros((0, self._num_bands), dtype=np.uint64)
         self._shingled = np.zeros(0, dtype=np.bool_)
 
     def new_among(self, keys: list[tuple[int, int]]) -> dict[tuple[int, int], int]:
-        """Return the texts not met before, each with a place where it stands."""
-        bands = self._bands.shape[1]
-        if len(self._rows) * (8 * bands + _PER_ENTRY) > self._most_bytes:
-            self.__init__(bands, self._most_bytes)  # type: ignore[misc]
+        """Return the keys that are not in the cache, each with its position; clear a cache that is too large."""
+        if len(self._rows) * (8 * self._num_bands + _ENTRY_OVERHEAD_BYTES) > self._max_bytes:
+            self._clear()
         return {key: place for place, key in enumerate(keys) if key not in self._rows}
 
     def learn(
         self, keys: list[tuple[int, int]], bands: npt.NDArray[np.uint64], shingled: npt.NDArray[np.bool_]
     ) -> None:
-        """Remember some texts."""
+        """Add texts to the cache."""
         self._rows.update(zip(keys, range(len(self._bands), len(self._bands) + len(keys)), strict=True))
         self._bands = np.concatenate([self._bands, bands])
         self._shingled = np.concatenate([self._shingled, shingled])
 
     def recall(self, keys: list[tuple[int, int]]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
-        """Return what is known of texts that were met."""
+        """Return the band hashes of cached texts, and whether each has any."""
         rows = np.fromiter((self._rows[key] for key in keys), dtype=np.int64, count=len(keys))
         return self._bands[rows], self._shingled[rows]

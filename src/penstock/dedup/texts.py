@@ -1,4 +1,4 @@
-"""The texts that are compared: one column of a batch, whatever the reader made of it and whatever was read with it."""
+"""Get and replace the text column of a batch, whatever its type."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock.text.text_column import text_column
 
 
 def texts_of(batch: DocumentBatch, field: str) -> pa.ChunkedArray:
-    """Return a column as large strings, null documents as empty ones; a value that is no text counts as its JSON.
+    """Return a column as large strings. Null becomes an empty string; a JSON value that is not text becomes its JSON.
 
     >>> texts_of(DocumentBatch("demo", pa.table({"text": ["a", None]})), "text").to_pylist()
     ['a', '']
@@ -35,7 +35,7 @@ def texts_of(batch: DocumentBatch, field: str) -> pa.ChunkedArray:
 
 
 def with_texts(batch: DocumentBatch, field: str, rows: npt.NDArray[np.int64], texts: pa.Array) -> DocumentBatch:
-    """Return a batch with other texts in some rows; the others hold what they held, be it nothing or no text.
+    """Return a batch with new texts in some rows. The other rows keep their values, also null and non-text values.
 
     >>> batch = DocumentBatch("demo", pa.table({"text": ["a", "b", None]}))
     >>> with_texts(batch, "text", np.array([1]), pa.array(["c"], pa.large_string())).column("text").to_pylist()

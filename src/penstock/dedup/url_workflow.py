@@ -1,4 +1,4 @@
-"""Deduplication by address: of documents that come from the same page, one stays, whatever their texts."""
+"""Workflow for deduplication by URL: of documents with the same URL, one is kept."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from penstock.dedup.exact_workflow import ExactDeduplicationWorkflow
 
 
 class UrlDeduplicationWorkflow(ExactDeduplicationWorkflow):
-    """Keeps one document of each address, and all that have none.
+    """Keep one document for each URL, and all documents without a URL.
 
-    Addresses are compared without scheme, ``www.``, fragment and tracking parameters. ``keep`` is as for texts:
-    "first", "longest" (address), "best:COLUMN" such as the date of the crawl, or parts of file names. Written:
-    ``<output_path>/UrlDuplicateIds`` and ``deduplicated/``.
+    URLs are compared without scheme, ``www.``, fragment and tracking parameters. ``keep`` is as for texts: "first",
+    "longest" (URL), "best:COLUMN" such as the date of the crawl, or parts of file names.
+
+    Writes ``<output_path>/UrlDuplicateIds`` and ``deduplicated/``.
     """
 
     kind = "url"

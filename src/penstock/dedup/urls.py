@@ -1,4 +1,4 @@
-"""Addresses that lead to the same page are the same address: written in one form before they are compared."""
+"""Normalise URLs, so that URLs of the same page compare equal."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 import pyarrow as pa
 
-# Parameters that say how a reader came to a page, not which page it is.
+# Query parameters that track visitors and do not identify a page.
 _TRACKING = frozenset({"fbclid", "gclid", "dclid", "msclkid", "mc_cid", "mc_eid", "igshid", "yclid", "ref_src"})
 _PORTS = {"http": 80, "https": 443}
 
 
 def normalised_url(url: str) -> str:
-    """Return an address without what does not matter: scheme, ``www.``, fragment, tracking, order of parameters.
+    """Return a URL without scheme, ``www.``, fragment and tracking parameters, with the other parameters sorted.
 
     >>> normalised_url("HTTPS://www.Example.org:443/a/?b=2&utm_source=x&a=1#top")
     'example.org/a?a=1&b=2'
@@ -21,7 +21,7 @@ def normalised_url(url: str) -> str:
         parts = urlsplit(url.strip())
         host = (parts.hostname or "").rstrip(".").removeprefix("www.")
         port = "" if parts.port in (None, _PORTS.get(parts.scheme.lower())) else f":{parts.port}"
-    except ValueError:  # no address at all: the same only as itself
+    except ValueError:  # not a valid URL: equal only to itself
         return url.strip()
     if not host:
         return url.strip()
@@ -35,5 +35,5 @@ def normalised_url(url: str) -> str:
 
 
 def normalised_urls(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column of addresses in one form; a document without one has an empty one."""
+    """Normalise a column of URLs; a document without a URL has an empty string."""
     return pa.chunked_array([[normalised_url(url) for url in column.to_pylist()]], pa.large_string())

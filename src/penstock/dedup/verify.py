@@ -1,4 +1,4 @@
-"""Candidates compared by their texts, which are gathered where those they are compared with are."""
+"""Compare candidates by full text, after moving each text to its partner's partition."""
 
 from __future__ import annotations
 
@@ -13,23 +13,30 @@ from penstock.core.files import FileGroupTask
 from penstock.core.stage import ProcessingStage, Spec
 from penstock.core.worker_info import WorkerMetadata
 from penstock.dedup.arrays import load_array
+from penstock.dedup.choose_removed import Candidates, choose_removed
 from penstock.dedup.components import PAIR_RECORD, partition_of_component
-from penstock.dedup.decision import Candidates, decide
+from penstock.dedup.document_ids import FileTable, Ids
+from penstock.dedup.duplicate_pairs import Removed, nothing_removed, write_removed
 from penstock.dedup.estimate import gathered_record
-from penstock.dedup.evidence import HELD_BYTES, Evidence, Signatures, Texts, TextsWhereThereAre
-from penstock.dedup.keep import KeepPolicy
+from penstock.dedup.keep_policy import KeepPolicy
 from penstock.dedup.normalise import normalised
 from penstock.dedup.phases import exists, file_name, files_of, listed
-from penstock.dedup.places import FileTable, Ids
-from penstock.dedup.removed import Removed, nothing_removed, write_removed
 from penstock.dedup.shuffle import Records, read_records, read_tables, write_tables
 from penstock.dedup.signing import Banding
+from penstock.dedup.similarity import (
+    HELD_BYTES,
+    MixedSimilarity,
+    SignatureSimilarity,
+    SimilarityMeasure,
+    TextSimilarity,
+)
+from penstock.dedup.stored_stage import StoredStage
 from penstock.dedup.texts import texts_of
 from penstock.kernels.shingles import Shingling
 
 
-class GatherTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
-    """Writes the texts of candidates down where those they are to be compared with are."""
+class GatherTexts(StoredStage, ProcessingStage[DocumentBatch, FileGroupTask]):
+    """Write the texts of candidates, partitioned so that documents to compare are in the same partition."""
 
     name = "gather_texts"
     reusable_process = True
@@ -59,11 +66,12 @@ class GatherTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
         return ["data"], [self.text_field]
 
     def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
-        """Forget what an earlier run looked at."""
+        """Reset the cached list of candidates."""
+        super().setup(worker_metadata)
         self._candidates: tuple[Ids, Ids] | None = None
 
     def process(self, task: DocumentBatch) -> FileGroupTask:
-        """Pick the candidates of a batch."""
+        """Write the texts of the candidates in a batch."""
         nothing = FileGroupTask(task.dataset_name, [])
         ids = self.table.ids(task)
         path = f"{self.folder}/{file_name(task, ids)}.run"
@@ -85,7 +93,7 @@ class GatherTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
         partition = partition_of_component(component, self.partitions)
         order = np.argsort(partition, kind="stable")
         component, partition = component[order], partition[order]
-        # Only their texts are taken out of their lines, and each is copied once.
+        # Select the rows first, so that only the texts of candidates are parsed and copied.
         candidates = task.select(chosen[order])
         texts = texts_of(candidates, self.text_field)
         table = pa.table(
@@ -101,10 +109,10 @@ class GatherTexts(ProcessingStage[DocumentBatch, FileGroupTask]):
         return FileGroupTask(task.dataset_name, [path])
 
 
-class CompareCandidates(ProcessingStage[FileGroupTask, FileGroupTask]):
-    """Measures the candidates of one partition, and decides which of them go.
+class CompareCandidates(StoredStage, ProcessingStage[FileGroupTask, FileGroupTask]):
+    """Compare the candidates of one partition, and decide which are removed.
 
-    Of documents known from an index there are only signatures, which were gathered before (``signatures`` lists them).
+    Documents of an index have only signatures; ``signatures`` is the listing of the files that hold them.
     """
 
     name = "compare_candidates"
@@ -130,7 +138,7 @@ class CompareCandidates(ProcessingStage[FileGroupTask, FileGroupTask]):
         self.held_bytes = held_bytes
 
     def process(self, task: FileGroupTask) -> FileGroupTask:
-        """Compare."""
+        """Compare the candidates of one partition by text."""
         files, partition = files_of(task)
         path = f"{self.folder}/part.{partition}.npy"
         if not exists(path):
@@ -144,15 +152,17 @@ class CompareCandidates(ProcessingStage[FileGroupTask, FileGroupTask]):
             return nothing_removed()
         table = pa.concat_tables(tables).combine_chunks()
         candidates = Candidates(*(table[name].to_numpy() for name in ("component", "rank", "document")))
-        evidence: Evidence = Texts(table["text"], self.shingling, self.held_bytes)
+        measure: SimilarityMeasure = TextSimilarity(table["text"], self.shingling, self.held_bytes)
         if self.signatures is not None:
             signed = read_records(listed(self.signatures)["files"], partition, gathered_record(self.banding))
-            candidates, evidence = with_indexed(candidates, evidence, signed)
-        return decide(pairs, candidates, evidence, self.similarity_threshold)
+            candidates, measure = with_indexed(candidates, measure, signed)
+        return choose_removed(pairs, candidates, measure, self.similarity_threshold)
 
 
-def with_indexed(candidates: Candidates, texts: Evidence, signed: Records) -> tuple[Candidates, Evidence]:
-    """Add the documents that are known from an index, given the signatures of all."""
+def with_indexed(
+    candidates: Candidates, texts: SimilarityMeasure, signed: Records
+) -> tuple[Candidates, SimilarityMeasure]:
+    """Add the documents of an index to the candidates. ``signed`` holds the signatures of both."""
     known = signed[signed["document"] < 0]
     signed = signed[np.argsort(signed["document"])]
     rows = np.searchsorted(signed["document"], candidates.documents)
@@ -162,4 +172,4 @@ def with_indexed(candidates: Candidates, texts: Evidence, signed: Records) -> tu
         np.concatenate([candidates.ranks, known["rank"]]),
         np.concatenate([candidates.documents, known["document"]]),
     )
-    return together, TextsWhereThereAre(texts, len(rows), Signatures(signatures))
+    return together, MixedSimilarity(texts, len(rows), SignatureSimilarity(signatures))

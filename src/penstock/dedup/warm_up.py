@@ -1,7 +1,7 @@
-"""Every kernel of deduplication is called once on next to nothing, so that its code is there when it is needed.
+"""Call every compiled kernel of deduplication once on a tiny input, so that its code is loaded before it is needed.
 
-The process does it that workers are forked from; otherwise each of them would load the same code. What was never
-compiled is left to whoever needs it: that takes seconds.
+This runs in the process that workers are forked from; otherwise every worker would load the same code. Kernels that
+are not in the compilation cache are skipped: compiling takes seconds, and the worker that needs one compiles it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from penstock.dedup.evidence import Texts
 from penstock.dedup.signing import Banding
+from penstock.dedup.similarity import TextSimilarity
 from penstock.kernels import jaccard, json_strings, minhash, union
 from penstock.kernels.native import is_compiled
 from penstock.kernels.shingles import Shingling
@@ -25,7 +25,7 @@ _LINE = b'{"text": "a few words"}\n'
 
 
 def rehearse() -> None:
-    """Load the code of all kernels, as far as it is on disk."""
+    """Load the code of all kernels that are in the compilation cache on disk."""
     if _are_compiled(json_strings.find_fields, json_strings.copy_texts):
         decode_block(Lines(pa.py_buffer(_LINE), np.array([0]), np.array([len(_LINE) - 1])), ["text"])
     if _are_compiled(minhash._signatures, minhash._band_hashes):
@@ -34,7 +34,7 @@ def rehearse() -> None:
         minhash.band_hashes(signer.signatures(_TEXTS)[0], banding.num_bands)
     if _are_compiled(union.connect, jaccard._fill, jaccard._compare, jaccard._most_shingles):
         union.connect(np.arange(2), np.array([[0, 1]]))
-        Texts(_TEXTS, Shingling()).similarity(0, 0)
+        TextSimilarity(_TEXTS, Shingling()).similarity(0, 0)
 
 
 def _are_compiled(*kernels: Callable[..., object]) -> bool:

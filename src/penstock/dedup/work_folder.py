@@ -1,4 +1,4 @@
-"""Where a workflow keeps what it needs in between, and how much memory it may use."""
+"""The work folder of a workflow for intermediate files, and the memory that a workflow may use."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from penstock.core.sizes import parse_bytes
 from penstock.dedup.phases import exists
 from penstock.storage.atomic import atomic_write
 from penstock.storage.filesystem import open_stored, remove_folder
+from penstock.storage.folder_options import FolderOptions
 from penstock.storage.leftovers import remove_leftovers
-from penstock.storage.reach import Reach
 from penstock.storage.run_folder import FOLDER_NAME, LOCK
 from penstock.storage.run_lock import RunLock
 from penstock.storage.whole_removal import finish_removal, remove_whole
 
 OUTCOME = "outcome.json"
-# Where it is if nobody chose a place.
+# Default location, relative to the output folder.
 INSIDE_OUTPUT = "_penstock/dedup"
 _SHARE_OF_FREE_MEMORY = 0.4
-# To be raised when something that lies here is written in another way: a run never goes on from the old one then.
-_FORM = 1
+# Increase this when the format of an intermediate file changes, so that no run resumes from files in the old format.
+_FORMAT_VERSION = 1
 
 
 class WorkFolder:
-    """A folder for one input and one set of parameters: what is in it is whole, and right for them.
+    """A folder of intermediate files for one input and one set of parameters; every file in it is complete.
 
-    In a ``with`` block no other run works in it, nor in the ``outputs``, which are folders. Temporary files that killed
+    A ``with`` block locks it and the ``outputs``, which are folders, against other runs. Temporary files that killed
     processes left in any of these are removed when the block begins and when it ends.
     """
 
@@ -38,31 +38,31 @@ class WorkFolder:
         self,
         cache_path: str,
         parameters: dict[str, Any],
-        reach: Reach | None = None,
+        folder_options: FolderOptions | None = None,
         *,
         output_path: str | None = None,
         outputs: Sequence[str] = (),
         generation: str | None = None,
     ) -> None:
-        # Travels with the stages that write here.
-        self.reach = reach
-        self.folder = f"{cache_path}/{digest_of({'form': _FORM, **parameters})}"
-        self._is_ours_alone = cache_path.endswith(f"/{INSIDE_OUTPUT}")
-        # What is removed at the end.
-        self._whole = cache_path if self._is_ours_alone else self.folder
+        # Storage options for the stages that write here.
+        self.folder_options = folder_options
+        self.folder = f"{cache_path}/{digest_of({'form': _FORMAT_VERSION, **parameters})}"
+        self._is_inside_output = cache_path.endswith(f"/{INSIDE_OUTPUT}")
+        # Folder that is removed at the end.
+        self._whole = cache_path if self._is_inside_output else self.folder
         self._outputs = [*([output_path] if output_path else []), *outputs]
-        # What an index gets from this run, if there is one.
+        # Folder of the generation that this run adds to an index, if there is one.
         self._generation = generation
         self._locks = []
         if output_path is not None:
             self._locks.append(RunLock(f"{output_path}/{FOLDER_NAME}/{LOCK}", removes_folder=True))
-        if not self._is_ours_alone:
+        if not self._is_inside_output:
             self._locks.append(RunLock(f"{self.folder}.{LOCK}"))
         if generation is not None:
             self._locks.append(RunLock(f"{generation}.{LOCK}"))
 
     def __enter__(self) -> Self:
-        """Keep other runs out; raise if one is at work."""
+        """Take the locks; raise ``OutputError`` if another run holds one."""
         taken: list[RunLock] = []
         try:
             for lock in self._locks:
@@ -77,7 +77,7 @@ class WorkFolder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Let other runs in."""
+        """Release the locks."""
         self._remove_leftovers()
         for lock in reversed(self._locks):
             lock.release()
@@ -89,24 +89,24 @@ class WorkFolder:
             remove_leftovers(folder, below=True, nobody_writes=True)
 
     def plan(self, numbers: dict[str, int]) -> dict[str, int]:
-        """Return the numbers that this work was begun with; these, if it begins now.
+        """Return the numbers that the interrupted run stored here; store and return ``numbers`` if there is none.
 
-        What lies here is cut into so many partitions. A run that goes on with it must not think of another number,
-        because there is more memory free today.
+        The files here are divided into a certain number of partitions. A run that resumes must use the same number,
+        even if another amount of memory is free now.
         """
         path = f"{self.folder}/plan.json"
         if exists(path):
             with open_stored(path) as stream:
                 begun: dict[str, int] = json.loads(stream.read())
             return begun
-        # It is the first file that a run writes: without it nothing tells how the others were cut.
+        # This is the first file that a run writes. Without it, the number of partitions of the others is not known.
         remove_folder(self.folder)
         with atomic_write(path) as stream:
             stream.write(json.dumps(numbers).encode())
         return numbers
 
     def outcome(self) -> dict[str, Any]:
-        """Return the numbers of a run that has ended; zeros if there was nothing to read."""
+        """Return the counts of a finished run; zeros if the input was empty."""
         path = f"{self.folder}/{OUTCOME}"
         if not exists(path):
             return dict.fromkeys(("num_documents", "num_duplicates", "num_exact_duplicates"), 0)
@@ -115,20 +115,17 @@ class WorkFolder:
         return numbers
 
     def clear(self) -> None:
-        """Remove it: what was wanted has been written elsewhere.
-
-        Inside an output it is removed with what runs with other parameters, or of other files, left unfinished.
-        """
+        """Remove the folder. Inside an output, this includes the folders of unfinished runs with other parameters."""
         remove_whole(self._whole)
 
 
 def digest_of(parameters: dict[str, Any]) -> str:
-    """Return a name that follows from all of some parameters."""
+    """Return a short hash of some parameters, for the name of a folder."""
     return hashlib.sha256(json.dumps(parameters, sort_keys=True, default=str).encode()).hexdigest()[:12]
 
 
 def memory_and_workers(memory_budget: int | str | None) -> tuple[int, int]:
-    """Return the bytes that may be used, and by how many workers at the same time."""
+    """Return the memory budget in bytes, and the number of workers that share it."""
     budget = parse_bytes(memory_budget) if memory_budget is not None else None
     free = int(psutil.virtual_memory().available * _SHARE_OF_FREE_MEMORY)
     return budget or free, psutil.cpu_count() or 1

@@ -1,1 +1,1 @@
-"""Files and what is kept in them: filesystems, atomic writes, the journal of what is done, the run folder."""
+"""Access to files: filesystems, listing, compression, atomic writes, locks, the checkpoint journal, the run folder."""

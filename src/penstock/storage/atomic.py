@@ -1,4 +1,4 @@
-"""Writing a file so that a reader sees all of it or nothing."""
+"""Atomic writes: a reader sees the complete file or no file."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from penstock.storage.leftovers import temporary_name
 def atomic_write(
     path: str, storage_options: dict[str, Any] | None = None, *, durable: bool = True
 ) -> Iterator[IO[bytes]]:
-    """Open a file that takes its name only when the block ends well; otherwise nothing is left behind.
+    """Open a file that gets its name only when the block succeeds; otherwise nothing is left on disk.
 
-    What is not ``durable`` may be lost if the machine itself goes down within the next seconds, and costs less.
+    With ``durable=False`` the file is not synced: this is faster, but the file may be lost if the machine crashes
+    within the next seconds.
     """
     filesystem, name = filesystem_of(path, storage_options)
     writer = _write_local(name, durable=durable) if is_local(filesystem) else _write_remote(filesystem, name)
@@ -30,7 +31,7 @@ def atomic_write(
 
 @contextmanager
 def explain_write(path: str) -> Iterator[None]:
-    """Say of a file that cannot be written what to do about it."""
+    """Turn an ``OSError`` while writing into an ``OutputError`` that says what to do."""
     try:
         yield
     except OSError as error:
@@ -57,7 +58,7 @@ def _write_local(name: str, *, durable: bool) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _write_remote(filesystem: Any, name: str) -> Iterator[IO[bytes]]:  # noqa: ANN401 - fsspec has no types
-    # An object store shows an object when its upload is completed, and an upload given up is never shown.
+    # An object becomes visible when its upload is completed; an aborted upload never becomes visible.
     stream = filesystem.open(name, "wb", autocommit=False)
     try:
         yield stream

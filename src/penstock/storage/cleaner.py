@@ -1,4 +1,4 @@
-"""A small process that removes folders once the process that uses them is gone, however that happened."""
+"""A small process that removes folders when the process that uses them has ended, for whatever reason."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-_PATIENCE_S = 5.0
+_WAIT_FOR_CLEANER_S = 5.0
 
 # Standard input is a pipe that only the owner of the folders holds open: it ends when the owner closes it or dies.
 # Workers of a dead owner may write for another moment, so removal is repeated until the folders are gone.
@@ -31,10 +31,10 @@ os._exit(0)
 
 
 class Cleaner:
-    """The process, as the owner of the folders sees it.
+    """Handle of the cleaner process in the process that owns the folders.
 
     It is started before the folders are made, in a session of its own: a signal to the process group of the owner does
-    not reach it. Folders of the whole process are removed only if that has died.
+    not reach it. Folders in ``of_process`` are removed only if the owner has died.
     """
 
     def __init__(self, folders: Sequence[Path], of_process: Sequence[Path] = ()) -> None:
@@ -49,7 +49,7 @@ class Cleaner:
         )
 
     def dismiss(self) -> None:
-        """End the process; if some of the folders are still there, let it remove them first."""
+        """End the cleaner process; if some of the folders still exist, let it remove them first."""
         assert self._process.stdin is not None
         if any(folder.exists() for folder in self._folders):
             self._process.stdin.write(b".")
@@ -57,5 +57,5 @@ class Cleaner:
             self._process.kill()
         with suppress(BrokenPipeError):
             self._process.stdin.close()
-        with suppress(subprocess.TimeoutExpired):  # it stays at work for as long as something there cannot be removed
-            self._process.wait(_PATIENCE_S)
+        with suppress(subprocess.TimeoutExpired):  # it continues in the background if a folder cannot be removed yet
+            self._process.wait(_WAIT_FOR_CLEANER_S)

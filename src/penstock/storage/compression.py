@@ -1,4 +1,4 @@
-"""Compressed streams: what can be read of one is read, also if its end is missing."""
+"""Read and write compressed streams; a truncated stream is read as far as possible."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ import zstandard
 
 from penstock.errors import suggestion
 
-# Each compression by its usual ending, which may follow a file's own extension: read through, and written.
+# Supported compressions by their usual ending, which may follow another extension (``.jsonl.gz``).
 COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
-# Every ending that is understood, in upper or lower case.
+# All accepted endings, in lower case; matching ignores case.
 _ENDINGS = {ending: ending for ending in COMPRESSIONS} | {".gzip": ".gz", ".bzip2": ".bz2", ".zstd": ".zst"}
 _READ_BYTES = 1 << 16
-# What comes out of one step is bounded, so that a small file that decompresses to gigabytes takes little memory.
-_MOST_OUT = 1 << 20
-# zstandard cannot bound what comes out, so little goes in: four bytes of it make 128 kB of zeros at most, 32 MB in all.
+# The output of one step is bounded, so that a small file that decompresses to gigabytes takes little memory.
+_MAX_OUTPUT_BYTES = 1 << 20
+# zstandard cannot bound its output, so the input is bounded: four bytes make at most 128 kB of zeros, so 32 MB a step.
 _ZSTD_STEP_BYTES = 1 << 10
 _ERRORS = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
 
 
 class _Step(NamedTuple):
-    """What one step of a decompressor made of some input."""
+    """Result of one step of a decompressor."""
 
     out: bytes
-    # Input that it did not take.
+    # Input that was not consumed.
     rest: bytes | memoryview
-    # Whether more may come out without any input.
+    # Whether there may be more output without further input.
     has_more: bool
 
 
 def _step_of_zlib(decompressor: Any, data: bytes | memoryview) -> _Step:  # noqa: ANN401 - each library has its own
-    out = decompressor.decompress(data, _MOST_OUT)
+    out = decompressor.decompress(data, _MAX_OUTPUT_BYTES)
     rest = decompressor.unused_data if decompressor.eof else decompressor.unconsumed_tail
-    return _Step(out, rest, not decompressor.eof and len(out) == _MOST_OUT)
+    return _Step(out, rest, not decompressor.eof and len(out) == _MAX_OUTPUT_BYTES)
 
 
 def _step_of_lzma_or_bz2(decompressor: Any, data: bytes | memoryview) -> _Step:  # noqa: ANN401
-    out = decompressor.decompress(data, _MOST_OUT)
+    out = decompressor.decompress(data, _MAX_OUTPUT_BYTES)
     if decompressor.eof:
         return _Step(out, decompressor.unused_data, False)
     return _Step(out, b"", not decompressor.needs_input)
@@ -68,7 +68,7 @@ _DECOMPRESSORS: dict[str, tuple[Callable[[], Any], Callable[[Any, bytes | memory
 
 
 def bare_name(path: str) -> str:
-    """Return a name without the ending of its compression.
+    """Return a path without the ending of its compression.
 
     >>> bare_name("crawl/a.jsonl.gz"), bare_name("crawl/A.JSONL.GZIP"), bare_name("crawl/a.jsonl")
     ('crawl/a.jsonl', 'crawl/A.JSONL', 'crawl/a.jsonl')
@@ -77,7 +77,7 @@ def bare_name(path: str) -> str:
 
 
 def compression_of(path: str) -> str | None:
-    """Return how a file is compressed, by the usual ending for that.
+    """Return the compression of a file, derived from its name; None if it is not compressed.
 
     >>> compression_of("crawl/a.jsonl.gz"), compression_of("crawl/A.JSONL.GZIP"), compression_of("crawl/a.jsonl")
     ('.gz', '.gz', None)
@@ -86,13 +86,13 @@ def compression_of(path: str) -> str | None:
 
 
 def _ending_in(path: str) -> str:
-    """Return the ending of a path that says how it is compressed; empty if there is none."""
+    """Return the ending of a path that denotes a compression; empty if there is none."""
     ending = path[path.rfind(".") :].lower() if "." in path else ""
     return ending if ending in _ENDINGS else ""
 
 
 def ending_of(compression: str | None) -> str | None:
-    """Return the ending of a compression by one of its names.
+    """Return the file ending for the name of a compression.
 
     >>> ending_of("gzip"), ending_of("zst"), ending_of(None)
     ('.gz', '.zst', None)
@@ -109,10 +109,10 @@ def ending_of(compression: str | None) -> str | None:
 
 
 class Decompressed(io.RawIOBase):
-    """A compressed stream, decompressed: several members after one another are one stream.
+    """Decompress a stream. Several concatenated members are read as one stream.
 
-    What can be decompressed is given out before anything is raised, so that a file that was cut short loses only what
-    is not there.
+    All data that can be decompressed is returned before an error is raised, so that a truncated file loses only the
+    missing part.
     """
 
     def __init__(self, source: IO[bytes], ending: str) -> None:
@@ -124,20 +124,20 @@ class Decompressed(io.RawIOBase):
         self._output = memoryview(b"")
 
     def readable(self) -> bool:
-        """Say yes."""
+        """Return True."""
         return True
 
     def readinto(self, target: Any) -> int:  # noqa: ANN401 - any buffer
-        """Fill some of a buffer; 0 at the end."""
+        """Read into a buffer and return the number of bytes; 0 at the end of the stream."""
         if not self._output:
             self._output = memoryview(self._next())
-        given = min(len(target), len(self._output))
-        memoryview(target).cast("B")[:given] = self._output[:given]
-        self._output = self._output[given:]
-        return given
+        count = min(len(target), len(self._output))
+        memoryview(target).cast("B")[:count] = self._output[:count]
+        self._output = self._output[count:]
+        return count
 
     def _next(self) -> bytes:
-        """Return some decompressed bytes; none at the end."""
+        """Return some decompressed bytes; no bytes at the end of the stream."""
         while True:
             if not self._input and not self._has_more:
                 self._input = self._source.read(_READ_BYTES)
@@ -146,7 +146,7 @@ class Decompressed(io.RawIOBase):
                         raise EOFError("the file ends in the middle of a compressed stream")
                     return b""
             if self._decompressor is None:
-                self._input = bytes(self._input).lstrip(b"\0")  # padding behind a member
+                self._input = bytes(self._input).lstrip(b"\0")  # padding after a member
                 if not self._input:
                     continue
                 self._decompressor = self._make()
@@ -165,10 +165,10 @@ class Decompressed(io.RawIOBase):
 
 
 def compressing(stream: IO[bytes], ending: str | None) -> AbstractContextManager[IO[bytes]]:
-    """Return a stream that compresses what is written to it; the same input gives the same bytes."""
+    """Return a stream that compresses what is written to it. The same input always results in the same bytes."""
     if ending is None:
         return nullcontext(stream)
-    if ending == ".gz":  # no name and no time in the header
+    if ending == ".gz":  # no file name and no time in the header, so that the output is deterministic
         return cast("IO[bytes]", gzip.GzipFile(filename="", mode="wb", fileobj=stream, compresslevel=6, mtime=0))
     if ending == ".bz2":
         return cast("IO[bytes]", bz2.BZ2File(stream, "wb"))

@@ -1,4 +1,4 @@
-"""Any path or URL that fsspec knows: find its filesystem and open it. Errors name the path and the way out."""
+"""Find the filesystem of a path or URL (through fsspec) and open files. Errors name the path and say what to do."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from penstock.errors import InputError
 from penstock.storage.compression import Decompressed, compression_of
-from penstock.storage.reach import options_for
+from penstock.storage.folder_options import options_for
 
 _SPECIAL_FILES = (
     (stat.S_ISFIFO, "named pipe"),
@@ -31,11 +31,11 @@ _SPECIAL_FILES = (
 
 
 def filesystem_of(path: str, storage_options: dict[str, Any] | None = None) -> tuple[Any, str]:
-    """Return the filesystem a path lives on, and its name there."""
+    """Return the filesystem of a path, and the path inside that filesystem."""
     if "://" not in path and "::" not in path and not storage_options:
         if not path.startswith("/"):
             require_working_folder()
-        return _this_machine(), LocalFileSystem._strip_protocol(path)  # what fsspec would say, in a tenth of the time
+        return _this_machine(), LocalFileSystem._strip_protocol(path)  # same result as fsspec, ten times as fast
     try:
         filesystem, name = url_to_fs(path, **(storage_options or options_for(path)))
     except (ImportError, ValueError) as error:
@@ -44,20 +44,20 @@ def filesystem_of(path: str, storage_options: dict[str, Any] | None = None) -> t
 
 
 def is_writable(folder: Path) -> bool:
-    """Tell whether files can be made in a folder; to root, permissions say yes also where a disk is read-only."""
+    """Tell whether files can be created in a folder. For root, permissions allow it even on a read-only disk."""
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
         return False
     return not os.statvfs(folder).f_flag & os.ST_RDONLY
 
 
 def require_working_folder() -> None:
-    """Raise if the current folder was deleted: nothing can be found from there, and no process can be started."""
+    """Raise if the current folder was deleted: relative paths do not resolve then, and no process can be started."""
     try:
         os.getcwd()  # noqa: PTH109
     except FileNotFoundError as error:
         raise InputError(
-            "the current folder no longer exists: it was deleted, or moved and made again. Change to a folder that "
-            "exists (to the same one, if it was made again) and run again."
+            "the current folder no longer exists: it was deleted, or moved and created again. Change to a folder "
+            "that exists (to the same one, if it was created again) and run again."
         ) from error
 
 
@@ -67,13 +67,13 @@ def _this_machine() -> LocalFileSystem:
 
 
 def is_local(filesystem: Any) -> bool:  # noqa: ANN401 - fsspec has no types
-    """Tell whether a filesystem is this machine's own."""
+    """Tell whether a filesystem is the local one."""
     protocol = filesystem.protocol
     return "file" in ((protocol,) if isinstance(protocol, str) else protocol)
 
 
 def special_kind(mode: int) -> str | None:
-    """Return what a path leads to by its mode, if that cannot be read like a file; None for a regular file.
+    """Return the kind of a path that is not a regular file, by its mode; None for a regular file.
 
     >>> special_kind(Path("/dev/null").stat().st_mode)
     'device file'
@@ -82,20 +82,20 @@ def special_kind(mode: int) -> str | None:
 
 
 def refuse_special_file(name: str) -> None:
-    """Refuse a local path that is not a regular file. To open a named pipe would wait for a writer."""
+    """Raise ``InputError`` for a local path that is not a regular file. Opening a named pipe would block."""
     try:
         kind = special_kind(Path(name).stat().st_mode)
     except OSError:
-        return  # whatever opens it says why
+        return  # opening it raises the right error
     if kind is not None:
-        raise InputError(f"{name}: it is a {kind}, not a regular file. Copy what it holds into a file, and read that.")
+        raise InputError(f"{name}: it is a {kind}, not a regular file. Copy its content into a file, and read that.")
 
 
 @contextmanager
 def open_input(
     path: str, storage_options: dict[str, Any] | None = None, *, special_files: bool = False
 ) -> Iterator[IO[bytes]]:
-    """Open a file for reading, decompressed if its name says it is compressed."""
+    """Open a file for reading, and decompress it if its name ends in a compression."""
     with open_stored(path, storage_options, special_files=special_files) as stream, reading(path):
         ending = compression_of(path)
         yield stream if ending is None else io.BufferedReader(Decompressed(stream, ending), 1 << 20)
@@ -105,7 +105,7 @@ def open_input(
 def open_stored(
     path: str, storage_options: dict[str, Any] | None = None, *, special_files: bool = False
 ) -> Iterator[IO[bytes]]:
-    """Open a file for reading as it is stored; a named pipe, a socket or a device only with ``special_files``."""
+    """Open a file for reading without decompression. Pipes, sockets and devices need ``special_files=True``."""
     filesystem, name = filesystem_of(path, storage_options)
     if is_local(filesystem) and not special_files:
         refuse_special_file(name)
@@ -115,7 +115,7 @@ def open_stored(
 
 @contextmanager
 def reading(path: str) -> Iterator[None]:
-    """Turn what the system says about a path into an error that names it and says what to do."""
+    """Turn errors of the operating system into an ``InputError`` that names the path and says what to do."""
     try:
         yield
     except FileNotFoundError as error:
@@ -129,7 +129,7 @@ def reading(path: str) -> Iterator[None]:
 
 
 def remove_folder(path: str) -> None:
-    """Remove a folder, if it is there; of a link to one the link, not what it leads to."""
+    """Remove a folder if it exists. Of a symbolic link, remove the link and not its target."""
     filesystem, name = filesystem_of(path)
     if not is_local(filesystem):
         if filesystem.exists(name):

@@ -1,4 +1,4 @@
-"""Which endings of a file name stand for which format. Every part of Penstock that looks at names uses these lists."""
+"""File name endings of each format. Every part of Penstock that detects a format by name uses these lists."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WARC = (".warc", ".wet")
 
 
 def ends_in(path: str, endings: Sequence[str]) -> bool:
-    """Tell whether a file has one of these endings, in upper or lower case, compressed or not.
+    """Tell whether a file name has one of these endings, ignoring case and an ending for compression.
 
     >>> ends_in("crawl/A.JSONL.GZ", JSONL), ends_in("crawl/a.parquet", JSONL)
     (True, False)

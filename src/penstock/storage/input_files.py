@@ -1,8 +1,8 @@
-"""Knowing an input file again: by its size, its times, and a fingerprint of its content.
+"""Identify input files by size, times, and a fingerprint of the content, to detect changes between runs.
 
-The fingerprint is a hash of samples: all of a file of up to 224 kB; of a larger one its first and last 64 kB and six
-samples of 16 kB in between. Reading all of it would take as long as the work itself. Where an object store has a tag
-for the content of an object, that is taken and nothing is read.
+The fingerprint is a hash of samples: the whole file up to 224 kB; of a larger file the first and last 64 kB and six
+samples of 16 kB in between. Reading the whole file would take as long as the run itself. If an object store has a
+content tag (such as an ETag), the tag is used and nothing is read.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ _END_BYTES = 1 << 16
 _SAMPLE_BYTES = 1 << 14
 _SAMPLES = 6
 _WHOLE_BYTES = 2 * _END_BYTES + _SAMPLES * _SAMPLE_BYTES
-# Looking into a file is mostly waiting.
+# Fingerprinting is mostly waiting for I/O.
 _THREADS = 16
 
 
 class FileMark(NamedTuple):
-    """What a file is known by."""
+    """Identity of an input file: name, size, times and content."""
 
     path: str
-    # What it is called below the path the user gave.
+    # Relative to the path the user gave.
     name: str
     size: int
-    # When its content was last changed, and when anything about it was, in nanoseconds; 0: not known.
+    # Times of the last change of the content (mtime) and of the metadata (ctime), in nanoseconds; 0 if not known.
     modified: int
     changed: int
-    # The fingerprint, or the tag of an object store, each with its kind in front; empty: it cannot be read.
+    # The fingerprint, or the tag of an object store, each prefixed with its kind; empty if the file cannot be read.
     content: str
 
     def is_same_as(self, other: FileMark) -> bool:
@@ -54,7 +54,7 @@ def mark_files(
     storage_options: dict[str, Any] | None = None,
     known: Mapping[str, FileMark] | None = None,
 ) -> list[FileMark]:
-    """Return what files are known by. Those of which no time differs from ``known`` (by path) are not read again."""
+    """Return the marks of files. Files whose size and times equal those in ``known`` (by path) are not read again."""
     with ThreadPoolExecutor(_THREADS) as threads:
         return list(threads.map(lambda file: _mark(file, storage_options, (known or {}).get(file.path)), files))
 
@@ -94,7 +94,7 @@ def _fingerprint(path: str, size: int, storage_options: dict[str, Any] | None) -
 
 
 def sampled(size: int) -> list[tuple[int, int]]:
-    """Return which bytes of a file of some size are looked at: where they begin, and how many.
+    """Return the byte ranges of a file that are hashed, as (start, length).
 
     >>> sampled(200_000)
     [(0, 200000)]

@@ -1,8 +1,8 @@
-"""What is done already: an append-only file that a crash may cut anywhere and that is still right.
+"""Checkpoint journal: an append-only file of completed work that stays valid if a crash truncates it anywhere.
 
-The file begins with a line that names its format. Then follow records in msgpack with a fixed schema, so that reading a
-file runs no code, whoever wrote it. Reading stops at the first record that is not whole, and writing continues from
-there: a torn tail costs the work of one source task and nothing else.
+The file begins with a line that names its format. Records in msgpack with a fixed schema follow, so reading a file from
+an untrusted source runs no code. Reading stops at the first incomplete record, and writing continues from there: a
+truncated tail loses at most the last record.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from penstock.storage.records import framed, read_records
 
 FILE_NAME = "journal.penstock"
 MAGIC = b"penstock journal 2\n"
-# Text that need not be Unicode, such as the name of a file.
+# Text that may be invalid Unicode, such as a file name.
 _Text = bytes
 _Plain = _Text | int | float | bool | None
 
 
 @dataclass(frozen=True)
 class DoneGroup:
-    """Source tasks that were completed together, and what they came to."""
+    """Source tasks that were completed together, and their results."""
 
     sources: tuple[str, ...]
-    # Tasks, as ``task_records`` stores them.
+    # Tasks, serialised by ``task_records``.
     outputs: tuple[bytes, ...] = ()
     # Files that were written for them.
     files: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class DoneGroup:
 
 @dataclass(frozen=True)
 class InputListing:
-    """The input of a run: its files, and which of them each source task reads, by their numbers."""
+    """The input of a run: its files, and for each source task the numbers of the files it reads."""
 
     files: tuple[FileMark, ...] = ()
     sources: dict[str, tuple[int, ...]] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class InputListing:
 
 @dataclass(frozen=True)
 class Withdrawal:
-    """Source tasks whose input has changed since they were begun, and output files that were made of the old one."""
+    """Source tasks whose input has changed since they started, and output files made from the old input."""
 
     sources: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
@@ -79,7 +79,7 @@ class _Input(msgspec.Struct, tag="input", array_like=True):
 
 
 class _Withdrawn(msgspec.Struct, tag="withdrawn", array_like=True):
-    """The files that the record before this one names have been removed."""
+    """The files named by the preceding input record have been removed."""
 
 
 _Record = _Begun | _Done | _Input | _Withdrawn
@@ -87,18 +87,18 @@ _decode = msgspec.msgpack.Decoder(_Record).decode
 
 
 class Journal:
-    """The records of one checkpoint folder. The first record says which pipeline they belong to."""
+    """The records of one checkpoint folder. The first record identifies the pipeline they belong to."""
 
     def __init__(self, folder: str | Path, fingerprint: dict[str, str]) -> None:
         self.folder = Path(folder)
         self.path = self.folder / FILE_NAME
         # Groups by each of their sources.
         self.done: dict[str, DoneGroup] = {}
-        # The input as it was last listed; None if no run has come that far.
+        # The latest listing of the input; None if no run has listed it yet.
         self.input: InputListing | None = None
-        # Names in the output folder that were there before the first run.
+        # Names of files in the output folder that existed before the first run.
         self.files_of_others: tuple[str, ...] = ()
-        # What has been withdrawn, and is perhaps not removed yet.
+        # Withdrawn work whose output files may not be removed yet.
         self.to_remove: Withdrawal | None = None
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -120,14 +120,14 @@ class Journal:
                 raise
 
     def commit(self, groups: Sequence[DoneGroup]) -> None:
-        """Record groups as done, together: after a crash all of them are there or none."""
+        """Record groups as done, atomically: after a crash all of them are recorded, or none."""
         self._append(_Done([_stored_group(group) for group in groups]))
         self._add(groups)
 
     def list_input(
         self, listing: InputListing, withdrawal: Withdrawal | None = None, files_of_others: Sequence[str] = ()
     ) -> None:
-        """Record the input of the run that begins now, and what is withdrawn because of it."""
+        """Record the input of the run that starts now, and the work that is withdrawn because files changed."""
         withdrawal = withdrawal or Withdrawal()
         self._append(
             _Input(
@@ -141,13 +141,13 @@ class Journal:
         self._take_input(listing, withdrawal, files_of_others)
 
     def removed(self) -> None:
-        """Record that what was withdrawn is gone."""
+        """Record that the withdrawn files have been removed."""
         self._append(_Withdrawn())
         self.to_remove = None
 
     def close(self) -> None:
         """Close the file."""
-        with suppress(OSError):  # what could not be written has been reported
+        with suppress(OSError):  # write errors have been reported before
             self._stream.close()
 
     def _append(self, record: _Record) -> None:
@@ -157,12 +157,12 @@ class Journal:
             os.fsync(self._stream.fileno())
         except OSError as error:
             raise CheckpointError(
-                f"checkpoint {self.path.parent}: what is complete cannot be recorded: {error.strerror}. What was "
-                "recorded before is whole. Free some space there, and run the same again to resume."
+                f"checkpoint {self.path.parent}: completed work cannot be recorded: {error.strerror}. What was "
+                "recorded before is intact. Free some space there, and run the same command again to resume."
             ) from error
 
     def _load(self, fingerprint: dict[str, str]) -> int:
-        """Read what is whole, and return how many bytes that is."""
+        """Read all complete records, and return their size in bytes."""
         if not self.path.exists():
             return 0
         position = 0
@@ -173,7 +173,7 @@ class Journal:
                     self._take(_decode(body), number, fingerprint)
                 except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError, IndexError) as error:
                     raise CheckpointError(
-                        f"{self.path}: record {number + 1} is whole, but not one that Penstock writes ({error}). "
+                        f"{self.path}: record {number + 1} is complete, but Penstock did not write it ({error}). "
                         f"{self._start_over}"
                     ) from error
                 position = end
@@ -181,7 +181,7 @@ class Journal:
 
     def _require_format(self, beginning: bytes) -> None:
         if MAGIC.startswith(beginning) or not beginning.strip(b"\0"):
-            return  # or what a crash has left of a file that was just begun
+            return  # the right format, or the rest of a new file after a crash
         raise CheckpointError(
             f"{self.path}: not a journal of this version of Penstock. An older version wrote journals that cannot be "
             f"read without running code in them. {self._start_over}"
@@ -189,7 +189,7 @@ class Journal:
 
     @property
     def _start_over(self) -> str:
-        return f"Use another checkpoint_path, or delete {self.folder} to begin anew."
+        return f"Use another checkpoint_path, or delete {self.folder} to start over."
 
     def _take(self, record: _Record, number: int, fingerprint: dict[str, str]) -> None:
         if isinstance(record, _Begun) != (number == 0):
@@ -260,5 +260,5 @@ def _compare(folder: Path, theirs: dict[str, str], ours: dict[str, str]) -> None
         if theirs.get(key) != ours.get(key):
             raise CheckpointError(
                 f"checkpoint {folder} belongs to another run: {key} was {theirs.get(key, 'absent')}, now it is "
-                f"{ours.get(key, 'absent')}. Use another checkpoint_path, or delete this folder to begin anew."
+                f"{ours.get(key, 'absent')}. Use another checkpoint_path, or delete this folder to start over."
             )

@@ -1,4 +1,4 @@
-"""Files under temporary names that a killed process left: how they are named, and when they may be removed."""
+"""Temporary files of killed processes: how they are named, and when they may be removed."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from penstock.storage.process_identity import is_alive, machine
 
 TEMPORARY_SUFFIX = ".penstock-tmp"
 _TEMPORARY = re.compile(r"\..*\.([0-9a-f]{8})-(\d+)-[0-9a-f]{8}" + re.escape(TEMPORARY_SUFFIX), re.DOTALL)
-# Of the name of the file that is written, so much: file systems bound the length of names.
-_SHOWN = 60
+# Part of the target's name that is used in the temporary name: file systems limit the length of names.
+_NAME_CHARACTERS = 60
 
 
 def temporary_name(name: str) -> str:
-    """Return a hidden name for a file that is being written: no other process, on any machine, uses the same."""
-    return f".{name[:_SHOWN]}.{machine()}-{os.getpid()}-{uuid.uuid4().hex[:8]}{TEMPORARY_SUFFIX}"
+    """Return a hidden name for a file that is being written; it is unique among all processes and machines."""
+    return f".{name[:_NAME_CHARACTERS]}.{machine()}-{os.getpid()}-{uuid.uuid4().hex[:8]}{TEMPORARY_SUFFIX}"
 
 
 def is_temporary(path: str) -> bool:
@@ -40,11 +40,11 @@ def remove_leftovers(
     below: bool = False,
     nobody_writes: bool = False,
 ) -> None:
-    """Remove temporary files in a folder, and with ``below`` in the folders below it.
+    """Remove temporary files in a folder; with ``below`` also in its subfolders.
 
-    Only files of processes of this machine that are dead are removed. A caller that holds the lock of the folder and
-    has no workers any more says ``nobody_writes``: then files from other machines are removed as well. Stores that
-    show an object only when it is whole have no such files.
+    By default only files of dead processes of this machine are removed. A caller that holds the lock of the folder and
+    has no workers left sets ``nobody_writes``: then files from other machines are removed as well. Object stores have
+    no such files, because an object becomes visible only when it is complete.
     """
     filesystem, name = filesystem_of(folder, storage_options)
     if not is_local(filesystem):

@@ -1,7 +1,7 @@
-"""Which files under some paths are read, and which are not and why. Nothing is opened here.
+"""List the files under some paths: which are read, which are not, and why. No file is opened.
 
-Folders are searched through symbolic links too. Every folder is visited once, however many links lead to it, so that
-links in a circle end and no folder is read twice.
+Symbolic links to folders are followed. Every folder is visited once, however many links lead to it, so circular links
+terminate and no folder is read twice.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ from penstock.storage.formats import ends_in
 _WILDCARD = re.compile(r"[*?\[]")
 _EXAMPLES = 2
 _OTHER_ENDING = "other ending "
-# How stores name what the content of an object is known by.
+# Names of content tags in the metadata of object stores.
 _CONTENT_TAGS = ("ETag", "etag", "md5Hash", "content_md5", "crc32c")
 
 
-# In the counters of a run, what is not read is counted under this and the reason.
+# Prefix of the counters of a run for files that are not read; the reason follows.
 NOT_READ = "not read: "
 
 
 class NotRead(NamedTuple):
-    """A file, or a folder, that is below what was given and is not read."""
+    """A file or folder under the input paths that is not read."""
 
     path: str
-    # Where it is below the path the user gave.
+    # Relative to the path the user gave.
     name: str
-    # What it is that keeps it from being read: "named pipe", "other ending .txt".
+    # Why it is not read: "named pipe", "other ending .txt".
     reason: str
 
 
 class Listing(NamedTuple):
-    """The files under some paths."""
+    """The files under some paths that are read, and those that are not."""
 
     files: list[SizedFile]
     not_read: list[NotRead]
 
     def notes(self) -> dict[str, int]:
-        """Return how many are not read for each reason, with examples.
+        """Return the number of files that are not read for each reason, with examples.
 
         >>> Listing([], [NotRead("/data/in/x", "in/x", "socket"), NotRead("/data/in/y", "in/y", "socket")]).notes()
         {'socket (in/x, in/y)': 2}
@@ -60,13 +60,13 @@ class Listing(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """A file as it was found, or a folder that a pattern matched."""
+    """A file that was found, or a folder that matches a pattern."""
 
     path: str
     size: int
-    # Why it cannot be read, whatever its name is; empty if it can.
+    # Why it cannot be read, independent of its name; empty if it can.
     trouble: str = ""
-    # What a store knows its content by.
+    # Content tag of an object store.
     tag: str = ""
 
 
@@ -77,11 +77,11 @@ def list_files(
 ) -> Listing:
     """Find the files under some paths (files, folders, globs, URLs), sorted, each with its size.
 
-    A file named outright is taken whatever its name is. In folders the extensions count, in upper or lower case, also
-    when a compression follows them. Names that begin with '.' or '_' are left out. What is not a regular file (a named
-    pipe, a socket, a device) is never read.
+    A file that is named explicitly is read whatever its extension. In folders only files with one of the extensions
+    are read, ignoring case and an ending for compression. Names that begin with '.' or '_' are skipped. Anything that
+    is not a regular file (a named pipe, a socket, a device) is never read.
 
-    Raises ``InputError`` where a path leads to no file that can be read.
+    Raise ``InputError`` if a path leads to no file that can be read.
     """
     given = [paths] if isinstance(paths, str | Path) else list(paths)
     if not given:
@@ -100,7 +100,7 @@ def list_files(
 
 
 def describe(notes: Mapping[str, int]) -> str:
-    """Say what is not read.
+    """Return a sentence for the user about the files that are not read.
 
     >>> describe({"named pipe (in/x.jsonl)": 1, "other ending .txt (in/a.txt, in/b.txt, …)": 7})
     'Not read: 7, other ending .txt (in/a.txt, in/b.txt, …); 1, named pipe (in/x.jsonl).'
@@ -119,7 +119,7 @@ def _list_one(path: str, extensions: tuple[str, ...], options: dict[str, Any] | 
             root, pattern = filesystem._parent(name), None
             found = list(_walk(name) if local else _find(filesystem, name))
         elif filesystem.exists(name):
-            return Listing([_named_outright(filesystem, path, name)], [])
+            return Listing([_named_explicitly(filesystem, path, name)], [])
         elif _WILDCARD.search(name):
             fixed = _WILDCARD.split(name)[0]
             root, pattern = filesystem._parent(fixed), path
@@ -147,7 +147,7 @@ def _list_one(path: str, extensions: tuple[str, ...], options: dict[str, Any] | 
     return listing
 
 
-def _named_outright(filesystem: Any, path: str, name: str) -> SizedFile:  # noqa: ANN401 - fsspec has no types
+def _named_explicitly(filesystem: Any, path: str, name: str) -> SizedFile:  # noqa: ANN401 - fsspec has no types
     if is_local(filesystem):
         refuse_special_file(name)
     entry = filesystem.info(name)
@@ -156,20 +156,20 @@ def _named_outright(filesystem: Any, path: str, name: str) -> SizedFile:  # noqa
 
 
 class _Folder(NamedTuple):
-    """A folder to look into."""
+    """A folder to list."""
 
     path: str
-    # Where it is once every link on the way is followed.
+    # Path with all symbolic links resolved.
     real: str
-    # How many levels of folders to look into; None: all.
+    # Number of levels to descend; None: no limit.
     depth: int | None
     through_link: bool = False
 
 
 def _walk(root: str, depth: int | None = None, *, with_folders: bool = False) -> Iterator[_Found]:
-    """Yield what is in a folder of this machine, down to a depth."""
+    """Yield the files in a local folder, down to a depth."""
     seen: set[str] = set()
-    # Links come last: a folder that is below the root itself is read there, and not through a link.
+    # Links are followed last: a folder inside the root is read by its own path, not through a link.
     links: list[_Folder] = []
     folders = [_Folder(root, os.path.realpath(root), depth)]
     while folders or links:
@@ -223,23 +223,23 @@ def _found(path: str, entry: os.DirEntry[str]) -> _Found:
 
 
 def _match(pattern: str, fixed: str) -> Iterator[_Found]:
-    """Yield what matches a pattern on this machine."""
+    """Yield the local files that match a pattern."""
     matches = re.compile(glob_translate(pattern)).match
-    if "**" in pattern:  # folders are looked into; one that was not is named, as it could hold matches
+    if "**" in pattern:  # a folder that could not be listed is reported, as it could hold matches
         return (found for found in _walk(fixed or "/") if matches(found.path) or found.trouble.startswith("folder"))
     depth = pattern.count("/") - fixed.count("/")
     return (found for found in _walk(fixed or "/", depth, with_folders=True) if matches(found.path))
 
 
 def _find(filesystem: Any, name: str) -> Iterator[_Found]:  # noqa: ANN401
-    """Yield what is in a folder of some store."""
+    """Yield the files in a folder of a remote store."""
     for entry in filesystem.find(name, detail=True).values():
         if not _hidden(entry["name"], name):
             yield _of_entry(entry)
 
 
 def _glob(filesystem: Any, pattern: str, fixed: str) -> Iterator[_Found]:  # noqa: ANN401
-    """Yield what matches a pattern in some store."""
+    """Yield the files of a remote store that match a pattern."""
     for entry in filesystem.glob(pattern, detail=True).values():
         if not _hidden(entry["name"], fixed.rpartition("/")[0]):
             yield _of_entry(entry)
@@ -251,7 +251,7 @@ def _of_entry(entry: dict[str, Any]) -> _Found:
 
 
 def _tag(entry: dict[str, Any]) -> str:
-    """Return what a store knows the content of an object by, whichever of the usual names it has there."""
+    """Return the content tag of an object, under whichever of the usual names the store has it; empty if none."""
     return next((f"{key}={entry[key]}" for key in _CONTENT_TAGS if entry.get(key)), "")
 
 
@@ -264,7 +264,7 @@ def _full(filesystem: Any, own: str) -> str:  # noqa: ANN401
 
 
 def _ending(path: str) -> str:
-    """Return how the name of a file ends, for people.
+    """Return the ending of a file name, for messages.
 
     >>> _ending("crawl/a.txt"), _ending("crawl/a.TXT.gz"), _ending("crawl/LICENSE")
     ('.txt', '.txt.gz', 'no extension')

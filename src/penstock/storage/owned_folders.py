@@ -1,7 +1,7 @@
-"""Temporary folders whose name says which process owns them, so that leftovers of dead processes can be told apart.
+"""Temporary folders whose names identify the owning process, so that folders of dead processes can be found.
 
-The owner is part of the name and not a file inside, because a folder and its name appear in one step: at no moment can
-a killed process leave a folder without an owner. A name reads
+The owner is part of the name and not a file inside, because a folder and its name are created in one step: a killed
+process never leaves a folder without an owner. The format of a name is
 ``penstock-spill-<pid>-<start of the process>-<machine>-<boot>-<random>``.
 """
 
@@ -21,7 +21,7 @@ from pathlib import Path
 
 import psutil
 
-# Inside the folder in shared memory: where the same run spills to, which may be anywhere.
+# Link inside the folder in shared memory to the spill folder of the same run, which may be anywhere.
 SPILL_LINK = "spill"
 _NAME = re.compile(r"penstock(?:-[a-z]+)*-(\d+)-(\d+)-([0-9a-f]{8})-([0-9a-f]{8})-[0-9a-f]{8}")
 
@@ -31,7 +31,7 @@ class Leftover:
     """A folder of a process that has ended."""
 
     path: Path
-    # The process, in the form that its folders are named after.
+    # Identity of the process, as in the names of its folders.
     owner: str
     size: int
 
@@ -48,19 +48,19 @@ def owned_name(kind: str = "") -> str:
 
 
 def make_owned_folder(kind: str, parent: Path | None = None) -> Path:
-    """Make a folder of this process that only its user may enter, in the folder for temporary files if not told."""
+    """Create a folder of this process that only its user may enter; by default in the temporary folder."""
     folder = (parent or Path(tempfile.gettempdir())) / owned_name(kind)
     folder.mkdir(mode=0o700)
     return folder
 
 
 def is_owner_dead(path: Path) -> bool:
-    """Tell whether the process that a folder is named after has ended; False if that cannot be known from here."""
+    """Tell whether the process that a folder is named after has ended; False if this machine cannot know."""
     named = _NAME.fullmatch(path.name)
     if named is None or named[3] != _machine():
         return False
     if named[4] != _boot():
-        # An earlier start of this machine, unless another machine of the same name is still using the folder.
+        # From an earlier boot of this machine, unless another machine of the same name is still using the folder.
         try:
             return path.lstat().st_mtime < psutil.boot_time()
         except OSError:
@@ -70,7 +70,7 @@ def is_owner_dead(path: Path) -> bool:
 
 
 def find_leftovers(parents: Iterable[Path]) -> list[Leftover]:
-    """Return the folders of dead processes of this user in some folders, and those that they point to."""
+    """Return the folders of dead processes of this user inside some folders, and the spill folders they link to."""
     found: dict[Path, Leftover] = {}
     for parent in parents:
         for path in _dead_in(parent):
@@ -91,7 +91,7 @@ def _dead_in(parent: Path) -> Iterator[Path]:
 
 
 def _linked_from(path: Path) -> Iterator[Path]:
-    """Yield the spill folder of a leftover in shared memory, if it has the same owner and is still there."""
+    """Yield the spill folder of a leftover in shared memory, if it has the same owner and still exists."""
     try:
         target = (path / SPILL_LINK).readlink()
     except OSError:
@@ -125,7 +125,7 @@ def _size_of(folder: Path) -> int:
 
 
 def _start_of(pid: int) -> int | None:
-    """Return when a process started, in a unit of the system; None if there is no such process."""
+    """Return the start time of a process, in a unit of the system; None if there is no such process."""
     try:
         # Clock ticks since the machine started: unlike a time of day they do not move when the clock is set.
         return int(Path(f"/proc/{pid}/stat").read_text(encoding="latin-1").rpartition(")")[2].split()[19])
@@ -139,7 +139,7 @@ def _start_of(pid: int) -> int | None:
 
 @cache
 def _machine() -> str:
-    """Return a name for this machine and its process numbers: containers on one machine have numbers of their own."""
+    """Return an id for this machine and its PID namespace: containers on one machine have separate process ids."""
     try:
         numbers = os.stat("/proc/self/ns/pid").st_ino  # noqa: PTH116 - the link is followed on purpose
     except OSError:
@@ -149,7 +149,7 @@ def _machine() -> str:
 
 @cache
 def _boot() -> str:
-    """Return a name for the time since this machine was started."""
+    """Return an id for the current boot of this machine."""
     try:
         return _digest(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii"))
     except OSError:

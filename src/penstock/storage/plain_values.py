@@ -1,7 +1,7 @@
-"""Python values as bytes and back, without pickle: reading such bytes runs no code, whoever wrote them.
+"""Serialise Python values without pickle: reading the bytes runs no code, so their source need not be trusted.
 
-Known are the plain types of Python, paths, NumPy arrays and Arrow tables. A value comes back with the type it had: a
-tuple as a tuple, and text that is not valid Unicode, such as the name of a file, as it was.
+Supported are the plain types of Python, paths, NumPy arrays and Arrow tables. A value is restored with its type: a
+tuple as a tuple, and text that is not valid Unicode, such as a file name, unchanged.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ class NotPlain(TypeError):  # noqa: N818 - not for users: caught where values ar
 
 
 class DamagedValue(ValueError):  # noqa: N818 - caught where values are read
-    """Bytes are not a value as this module writes them."""
+    """The bytes are not a value written by this module."""
 
 
 def dump(value: Any) -> bytes:  # noqa: ANN401 - decided here
-    """Return a value as bytes; raise ``NotPlain`` if it holds anything of another type."""
+    """Serialise a value; raise ``NotPlain`` if it contains a type that is not supported."""
     return msgspec.msgpack.encode(_tagged(value))
 
 
 def load(data: bytes) -> Any:  # noqa: ANN401 - whatever it was
-    """Return the value that some bytes stand for; raise ``DamagedValue`` if they do not stand for one.
+    """Deserialise a value; raise ``DamagedValue`` if the bytes are not a serialised value.
 
     >>> load(dump({"part": (0, 10), "name": "b\\udcff"}))
     {'part': (0, 10), 'name': 'b\\udcff'}
@@ -43,7 +43,7 @@ def load(data: bytes) -> Any:  # noqa: ANN401 - whatever it was
 
 
 def _tagged(value: Any) -> Any:  # noqa: ANN401
-    """Return a value as msgpack knows it: anything but a plain number, text or bytes as a list of its type and more."""
+    """Return a value that msgpack can encode: numbers, text and bytes as they are, others as a list with a type tag."""
     kind = type(value)
     if value is None or kind in (bool, float, bytes) or (kind is int and _SMALLEST <= value <= _LARGEST):
         return value
@@ -91,7 +91,7 @@ def _value(tagged: Any) -> Any:  # noqa: ANN401
 
 
 def _dtype(described: Any) -> Any:  # noqa: ANN401
-    """Return what describes the type of an array: tuples, which msgpack makes lists of."""
+    """Return the description of a dtype with tuples restored; msgpack turns tuples into lists."""
     if isinstance(described, str):
         return described
     return [tuple(_dtype(part) if isinstance(part, list) else part for part in field) for field in described]
@@ -106,7 +106,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def table_to_bytes(table: pa.Table) -> bytes:
-    """Return an Arrow table as Arrow's own stream."""
+    """Serialise an Arrow table in the Arrow IPC stream format."""
     stream = pa.BufferOutputStream()
     with pa.ipc.new_stream(stream, table.schema) as writer:
         writer.write_table(table)
@@ -115,7 +115,7 @@ def table_to_bytes(table: pa.Table) -> bytes:
 
 
 def table_from_bytes(data: bytes) -> pa.Table:
-    """Return the Arrow table of a stream, looked through: a damaged one must not be worked on."""
+    """Deserialise an Arrow table from the Arrow IPC stream format, and validate it fully."""
     with pa.ipc.open_stream(data) as reader:
         table = reader.read_all()
     table.validate(full=True)

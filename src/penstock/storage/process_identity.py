@@ -1,4 +1,4 @@
-"""Which process wrote something, and whether it is still alive: to tell leftovers from work in progress."""
+"""Identify processes and check whether they are alive, to tell leftovers from work in progress."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 
 @cache
 def machine() -> str:
-    """Return a short name for the set of processes that this one belongs to.
+    """Return a short id of the host, its boot and the PID namespace of this process.
 
-    Process numbers can be compared only where it is the same: containers on one host number theirs anew, and so does a
-    host that was started again.
+    Process ids can be compared only if this id is the same: containers on one host have separate process ids, and a
+    reboot starts them again.
     """
     parts = [socket.gethostname()]
     with suppress(OSError):
@@ -25,8 +25,8 @@ def machine() -> str:
 
 
 def is_alive(pid: int, since: float | None = None) -> bool:
-    """Tell whether a process of this machine runs; one that began after ``since`` only has the same number."""
-    import psutil  # here, because most processes that write files never ask
+    """Tell whether a process of this machine is alive; one that started after ``since`` is another process."""
+    import psutil  # imported here because most processes never call this function
 
     try:
         process = psutil.Process(pid)

@@ -1,7 +1,7 @@
-"""Records one after another in a file that a crash may cut anywhere: what is whole can be read, the rest is not there.
+"""Files of records that a crash may truncate anywhere: complete records can be read, the rest is ignored.
 
-A record is ``length, checksum, body``. Reading stops at the first record that is not whole. Behind a record may stand
-what is too large for a checksum; its body says how long that is, and who reads goes past it.
+A record is ``length, checksum, body``. Reading stops at the first incomplete record. A record may be followed by
+attached data that is too large for a checksum; the body holds its length, and the reader skips it.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from typing import IO
 from penstock.storage.atomic import explain_write
 
 _HEADER = struct.Struct("<II")
-# The system takes no more than 1,024 in one call.
-_MOST_PARTS = 1000
+# ``writev`` accepts at most 1,024 buffers in one call.
+_MAX_BUFFERS = 1000
 
 
 def framed(body: bytes) -> bytes:
-    """Return a body as it stands in the file."""
+    """Return a record: the header followed by the body."""
     return _HEADER.pack(len(body), zlib.crc32(body)) + body
 
 
 def read_records(stream: IO[bytes] | mmap) -> Iterator[tuple[bytes, int]]:
-    """Yield each body that is whole, and where its record ends."""
+    """Yield the body of each complete record, and the position where the record ends."""
     while len(header := stream.read(_HEADER.size)) == _HEADER.size:
         length, checksum = _HEADER.unpack(header)
         body = stream.read(length)
@@ -38,7 +38,7 @@ def read_records(stream: IO[bytes] | mmap) -> Iterator[tuple[bytes, int]]:
 
 
 class RecordFile:
-    """A file that this process alone appends to: no more than one call to the system for a record."""
+    """A record file that only this process appends to, with one system call per record."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -48,9 +48,9 @@ class RecordFile:
         self._end = os.fstat(self._file).st_size
 
     def append(self, body: bytes, *attached: bytes | memoryview) -> None:
-        """Write a record and what goes with it, which nobody has to join; if there is no room, nothing of it stays."""
+        """Append a record and its attached data without joining them. If the disk is full, nothing is appended."""
         whole = [framed(body), *attached]
-        if len(whole) > _MOST_PARTS:
+        if len(whole) > _MAX_BUFFERS:
             whole = [b"".join(whole)]
         size = sum(memoryview(part).nbytes for part in whole)
         with explain_write(self._path):

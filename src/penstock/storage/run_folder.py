@@ -1,4 +1,4 @@
-"""The folder of a run: what it did, and what it had to set aside."""
+"""The folder of a run: its summary, and the records it set aside (dead letters)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from penstock.errors import OutputError
 from penstock.storage.atomic import atomic_write
 from penstock.storage.filesystem import filesystem_of
 
-# Readers leave names that begin with an underscore alone, so this may lie inside the output.
+# Readers skip names that begin with an underscore, so this folder can be inside the output.
 FOLDER_NAME = "_penstock"
-# The file in it that a run holds while it works (see ``run_lock``).
+# Name of the lock file in it (see ``run_lock``).
 LOCK = "lock"
 
 
 class RunFolder:
-    """Where a run writes about itself; nothing is created before there is something to write."""
+    """The folder for files about a run. Files and folders are created when something is written."""
 
     def __init__(self, path: str, storage_options: dict[str, Any] | None = None) -> None:
         self.path = path
@@ -31,18 +31,18 @@ class RunFolder:
 
     @property
     def cleared(self) -> list[str]:
-        """What is removed here when a run begins: files, and the folder of the ledger."""
+        """Paths that are removed when a run begins: files, and the folder of the ledger."""
         return [self.dead_letters, self.summary, f"{self.path}/ledger"]
 
     def clear(self) -> None:
-        """Remove what an earlier run left here, so that nothing old is taken for new."""
+        """Remove the files of an earlier run, so that they are not mistaken for those of this run."""
         for path in (self.dead_letters, self.summary):
             filesystem, name = filesystem_of(path, self.storage_options)
             if filesystem.exists(name):
                 filesystem.rm(name)
 
     def add_dead_letters(self, rejections: Sequence[Rejection]) -> None:
-        """Append some records to the dead-letter file, a JSON object a line, at once: nothing piles up in memory."""
+        """Append records to the dead-letter file, one JSON object per line, without buffering them in memory."""
         if not rejections:
             return
         try:
@@ -55,7 +55,7 @@ class RunFolder:
                 self._dead_letter_stream.write(line.encode("utf-8", "replace") + b"\n")
             self._dead_letter_stream.flush()
         except OSError as error:
-            raise OutputError(f"{self.dead_letters}: rejected records cannot be written down: {error}") from error
+            raise OutputError(f"{self.dead_letters}: rejected records cannot be written: {error}") from error
         self.num_dead_letters += len(rejections)
 
     def write_summary(self, summary: dict[str, Any]) -> None:

@@ -1,9 +1,9 @@
-"""One run at a time in one place: a lock file that names the process that holds it.
+"""A lock file that allows one run at a time in a folder, and names the process that holds it.
 
-On file systems with locks the system releases the lock when the process ends, however it ends, so a file that a killed
-run left is taken over at once. Object stores, and file systems without locks, have none: there the holder writes the
-time into the file every few seconds, and a file without a recent time, or of a dead process of this machine, is taken
-over. Two runs that start there in the same instant may both get the lock.
+On file systems with locks, the operating system releases the lock when the process ends for any reason, so the lock
+file of a killed run is taken over at once. Object stores and some file systems have no locks. There the holder writes a
+heartbeat time into the file every few seconds, and a file without a recent heartbeat, or of a dead process of this
+machine, is taken over. Two runs that start there in the same instant may both get the lock.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from penstock.storage.atomic import atomic_write, explain_write
 from penstock.storage.filesystem import filesystem_of, is_local
 from penstock.storage.process_identity import is_alive, machine
 
-_BEAT_EVERY_S = 20.0
-# Clocks of machines differ by a little, and a store may take a while.
-_SILENT_FOR_S = 90.0
-_LONGEST_COMMAND = 200
-_HELD = (errno.EACCES, errno.EAGAIN)
+_HEARTBEAT_INTERVAL_S = 20.0
+# Allows for clock differences between machines, and for slow stores.
+_HEARTBEAT_TIMEOUT_S = 90.0
+_MAX_COMMAND_CHARACTERS = 200
+_LOCK_IS_HELD = (errno.EACCES, errno.EAGAIN)
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EINVAL)
 
-# What this process holds: locks of the system do not keep a process out of what it holds itself.
+# Locks held by this process: locks of the operating system do not exclude their own process.
 _held: set[str] = set()
 _held_guard = threading.Lock()
 
@@ -48,7 +48,7 @@ class Holder:
     machine: str
     started: str
     command: str
-    # Tells two holders apart that are alike in everything else.
+    # Distinguishes two holders with otherwise equal values.
     token: str
     beat: float
 
@@ -56,34 +56,34 @@ class Holder:
     def this_process(cls) -> Holder:
         """Describe this process."""
         started = time.strftime("%Y-%m-%d %H:%M:%S %z")
-        command = " ".join(sys.argv)[:_LONGEST_COMMAND].encode("utf-8", "replace").decode()
+        command = " ".join(sys.argv)[:_MAX_COMMAND_CHARACTERS].encode("utf-8", "replace").decode()
         return cls(os.getpid(), socket.gethostname(), machine(), started, command, uuid.uuid4().hex, time.time())
 
     @classmethod
     def read(cls, contents: bytes) -> Holder | None:
-        """Read a lock file; None if it does not say."""
+        """Parse the contents of a lock file; None if they are not valid."""
         try:
             return cls(**json.loads(contents))
         except (ValueError, TypeError):
             return None
 
     def written(self) -> bytes:
-        """Return what the lock file says."""
+        """Return the contents of the lock file."""
         return json.dumps(asdict(self)).encode() + b"\n"
 
     def is_gone(self) -> bool:
-        """Tell, where there are no locks, whether the holder has ended without a word."""
+        """Tell, where there are no locks, whether the holder has ended without releasing the lock."""
         if self.machine == machine() and not is_alive(self.pid, self.beat):
             return True
-        return time.time() - self.beat > _SILENT_FOR_S
+        return time.time() - self.beat > _HEARTBEAT_TIMEOUT_S
 
     def __str__(self) -> str:
-        """Name the process."""
+        """Describe the process for error messages."""
         return f"process {self.pid} on {self.host}, since {self.started} ({self.command})"
 
 
 class RunLock:
-    """A lock file. With ``removes_folder`` its folder is removed with it, if nothing else is in there."""
+    """A lock file. With ``removes_folder`` its folder is removed with it if it is empty."""
 
     def __init__(
         self, path: str, storage_options: dict[str, Any] | None = None, *, removes_folder: bool = False
@@ -96,10 +96,10 @@ class RunLock:
         self._own: Holder | None = None
         self._made: list[Path] = []
         self._ended = threading.Event()
-        self._beating: threading.Thread | None = None
+        self._heartbeat: threading.Thread | None = None
 
     def take(self) -> None:
-        """Take the lock, or raise an error that names the process that has it."""
+        """Take the lock, or raise ``OutputError`` with the process that holds it."""
         with _held_guard:
             if self._key in _held:
                 raise self._refusal(Holder.this_process())
@@ -107,35 +107,35 @@ class RunLock:
         try:
             self._own = Holder.this_process()
             if not is_local(self._filesystem) or not self._take_locally():
-                self._take_by_beating()
+                self._take_with_heartbeat()
         except BaseException:
-            self._let_go()
+            self._clean_up()
             raise
 
     def release(self) -> None:
-        """Let the next run in."""
+        """Release the lock."""
         if self._own is None:
             return
-        if self._beating is not None:
+        if self._heartbeat is not None:
             self._ended.set()
-            self._beating.join(_BEAT_EVERY_S)
+            self._heartbeat.join(_HEARTBEAT_INTERVAL_S)
             with suppress(Exception):
                 if self._is_ours(self._read()):
                     self._filesystem.rm(self._name)
         elif self._stream is not None:
             with suppress(OSError):
                 Path(self._name).unlink(missing_ok=True)
-        self._let_go()
+        self._clean_up()
 
-    def _let_go(self) -> None:
+    def _clean_up(self) -> None:
         if self._stream is not None:
             self._stream.close()
             self._stream = None
         own_folder = [Path(self._name).parent] if self._removes_folder and is_local(self._filesystem) else []
-        with suppress(OSError):  # ends at the first that is not empty
+        with suppress(OSError):  # stops at the first folder that is not empty
             for folder in [*own_folder, *(made for made in self._made if made not in own_folder)]:
                 folder.rmdir()
-        self._own, self._beating = None, None
+        self._own, self._heartbeat = None, None
         with _held_guard:
             _held.discard(self._key)
 
@@ -144,7 +144,7 @@ class RunLock:
         return os.path.realpath(self._name) if is_local(self._filesystem) else self.path
 
     def _take_locally(self) -> bool:
-        """Take a lock of the system; False if the file system has none."""
+        """Take a lock of the operating system; return False if the file system has no locks."""
         path = Path(self._name)
         with explain_write(self.path):
             while True:
@@ -160,7 +160,7 @@ class RunLock:
                         self._stream.close()
                         self._stream = None
                         return False
-                    if error.errno not in _HELD:
+                    if error.errno not in _LOCK_IS_HELD:
                         raise
                     self._stream.seek(0)
                     raise self._refusal(Holder.read(self._stream.read())) from None
@@ -182,7 +182,7 @@ class RunLock:
             new.mkdir(exist_ok=True)
         self._made = missing or self._made
 
-    def _take_by_beating(self) -> None:
+    def _take_with_heartbeat(self) -> None:
         assert self._own is not None
         found = self._read()
         if found is not None and not found.is_gone():
@@ -192,12 +192,12 @@ class RunLock:
         if not self._is_ours(found):
             raise self._refusal(found)
         self._ended.clear()
-        self._beating = threading.Thread(target=self._beat, name="penstock-run-lock", daemon=True)
-        self._beating.start()
+        self._heartbeat = threading.Thread(target=self._beat, name="penstock-run-lock", daemon=True)
+        self._heartbeat.start()
 
     def _beat(self) -> None:
-        while not self._ended.wait(_BEAT_EVERY_S):
-            with suppress(Exception):  # one that is late costs nothing
+        while not self._ended.wait(_HEARTBEAT_INTERVAL_S):
+            with suppress(Exception):  # a single missed heartbeat is harmless
                 self._write()
 
     def _is_ours(self, found: Holder | None) -> bool:

@@ -1,4 +1,4 @@
-"""Where paths lead, through links, ``..``, relative names and URLs: so that no output is written over an input."""
+"""Resolve paths (links, ``..``, relative names, URLs) and detect overlaps, so that no output overwrites an input."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from penstock.storage.filesystem import filesystem_of, is_local
 
 
 def resolved(path: str, storage_options: dict[str, Any] | None = None) -> str:
-    """Return the absolute place a path leads to, with links followed as far as it exists.
+    """Return the absolute path with symbolic links resolved.
 
-    A glob pattern leads to the folder that holds all its matches.
+    A glob pattern resolves to the folder that contains all its matches.
     """
     filesystem, name = filesystem_of(path, storage_options)
     if is_local(filesystem):
@@ -24,15 +24,15 @@ def resolved(path: str, storage_options: dict[str, Any] | None = None) -> str:
 
 
 def overlap(one: str, other: str) -> bool:
-    """Tell whether two resolved places are the same, or one is inside the other."""
+    """Tell whether two resolved paths are the same, or one is inside the other."""
     return is_inside(one, other) or is_inside(other, one)
 
 
 def is_inside(place: str, folder: str) -> bool:
-    """Tell whether a resolved place is a folder or something in it.
+    """Tell whether a resolved path is a folder, or is inside the folder.
 
-    Names are compared, and on this machine also what the names stand for: a bind mount, or a file system that ignores
-    upper and lower case, has several names for one folder.
+    Names are compared, and for local paths also device and inode: with a bind mount, or on a file system that ignores
+    case, one folder has several names.
     """
     if place == folder or place.startswith(f"{folder.rstrip('/')}/"):
         return True
@@ -43,13 +43,13 @@ def is_inside(place: str, folder: str) -> bool:
 
 
 def first_inside(files: Iterable[str], folder: str) -> str | None:
-    """Return the first of some listed files that is stored in a resolved folder, whatever links lead to it.
+    """Return the first of some listed files that is inside a resolved folder, after resolving links.
 
-    There may be millions of files: links in their folders are followed once for each folder.
+    There may be millions of files: links are resolved once per folder of the files.
     """
     folders: dict[str, bool] = {}
     for path in files:
-        if "://" in path or "://" in folder:  # a listing gives the addresses of a store in their one form
+        if "://" in path or "://" in folder:  # a listing returns URLs in canonical form
             if path.startswith(f"{folder}/"):
                 return path
             continue
@@ -68,7 +68,7 @@ def _without_pattern(name: str) -> str:
 
 
 def _identity(path: str) -> tuple[int, int] | None:
-    """Return device and inode; None if nothing is there, or the file system has no inodes."""
+    """Return device and inode; None if the path does not exist, or the file system has no inodes."""
     with suppress(OSError):
         found = Path(path).stat()
         return (found.st_dev, found.st_ino) if found.st_ino else None

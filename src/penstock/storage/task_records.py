@@ -1,6 +1,6 @@
-"""Tasks as bytes in a checkpoint, without pickle: the name of the class, and its attributes as plain values.
+"""Serialise tasks for a checkpoint without pickle: the name of the class, and its attributes as plain values.
 
-Reading imports nothing: a class is looked for among the task classes that the program has loaded already.
+Reading imports nothing: the class is looked up among the task classes that the program has already loaded.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from penstock.core.task import Task
 from penstock.storage.plain_values import DamagedValue, NotPlain, dump, load
 
 _TABLE, _IS_PANDAS = "table", "is_pandas"
-# Attributes of a batch that are stored in another form, or that follow from the others.
-_OF_A_BATCH = ("data", "_lazy", "_index")
+# Attributes of a batch that are stored in another form, or are derived from the others.
+_BATCH_ATTRIBUTES_NOT_STORED = ("data", "_lazy", "_index")
 
 
 class UnknownTaskClass(LookupError):  # noqa: N818 - caught where tasks are read
@@ -22,11 +22,11 @@ class UnknownTaskClass(LookupError):  # noqa: N818 - caught where tasks are read
 
 
 def dump_result(task: Task[Any]) -> bytes:
-    """Return a task as bytes; raise ``NotPlain`` if it holds what cannot be stored."""
+    """Serialise a task; raise ``NotPlain`` if it contains a value that cannot be stored."""
     state = dict(vars(task))
     extra: dict[str, Any] = {}
     if isinstance(task, DocumentBatch):
-        state = {key: value for key, value in task.__getstate__().items() if key not in _OF_A_BATCH}
+        state = {key: value for key, value in task.__getstate__().items() if key not in _BATCH_ATTRIBUTES_NOT_STORED}
         try:
             extra = {_TABLE: task.to_pyarrow(), _IS_PANDAS: "data" in vars(task) and task.to_pyarrow() is not task.data}
         except TypeError as error:
@@ -41,7 +41,7 @@ def dump_result(task: Task[Any]) -> bytes:
 
 
 def load_result(data: bytes) -> Task[Any]:
-    """Return the task that some bytes stand for.
+    """Deserialise a task.
 
     Raise ``UnknownTaskClass`` if its class is not loaded, ``DamagedValue`` if the bytes are not a task.
     """
@@ -71,7 +71,7 @@ def _name_of(kind: type[Any]) -> str:
 
 
 def _loaded_class(name: str) -> type[Task[Any]]:
-    """Return a task class by its name; of several, as a notebook may define them, the latest."""
+    """Return a loaded task class by name; the latest if there are several, as a notebook may define."""
     found: type[Task[Any]] | None = None
     to_visit: list[type[Task[Any]]] = [Task]
     while to_visit:

@@ -1,7 +1,7 @@
-"""A folder in which this user may keep what can be made again.
+"""The cache folder of this user, for files that can be created again.
 
-It is in the home folder. In a container that is often missing or not writable; then it is a folder among the temporary
-files of the machine, named after the user, which no other user can enter.
+It is in the home folder. In a container the home folder is often missing or not writable; then the cache is a folder in
+the temporary folder of the machine, named after the user, which no other user can enter.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from penstock.storage.filesystem import is_writable
 
 
 def user_cache() -> Path | None:
-    """Return the first folder that can be written to, or that can be made; None if there is none at all."""
+    """Return the first candidate folder that is writable or can be created; None if there is none."""
     return next((folder for folder in _candidates() if _can_be_used(folder)), None)
 
 
 def temporary_cache() -> Path:
-    """Return the folder that is used where no home folder can be written to."""
+    """Return the folder that is used if the home folder is not writable."""
     try:
         parent = tempfile.gettempdir()
     except FileNotFoundError:  # nothing can be written anywhere
@@ -33,10 +33,10 @@ def temporary_cache() -> Path:
 
 
 def why_not_private(folder: Path) -> str | None:
-    """Say how another user could change what is in a folder; None if none can.
+    """Return why another user could change files in a folder; None if no other user can.
 
-    That matters for code: a user who can write it can run it as this user. The folders above count too, because a user
-    who can rename a folder can put another one in its place.
+    This matters for code: a user with write access can make this user run other code. Parent folders are checked too,
+    because renaming a folder is enough to replace it.
     """
     with suppress(OSError):
         folder = folder.resolve()
@@ -44,7 +44,7 @@ def why_not_private(folder: Path) -> str | None:
         try:
             found = place.stat()
         except OSError as error:
-            return f"{place} cannot be looked at: {error.strerror}"
+            return f"{place} cannot be inspected: {error.strerror}"
         if found.st_uid != os.getuid() and (place == folder or found.st_uid != 0):
             return f"{place} belongs to another user"
         is_sticky = place != folder and bool(found.st_mode & stat.S_ISVTX)
@@ -72,7 +72,7 @@ def _can_be_used(folder: Path) -> bool:
 
 
 def _is_own_group(number: int) -> bool:
-    """Tell whether this user is the only member of a group, as many systems give every user one of their own."""
+    """Tell whether a group is the private group of this user, which many systems create for every user."""
     try:
         group, user = grp.getgrgid(number), pwd.getpwuid(os.getuid())
     except KeyError:

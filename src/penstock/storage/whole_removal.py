@@ -1,7 +1,7 @@
-"""Removing a folder so that a process that is killed meanwhile never leaves a part of it under its own name.
+"""Remove a folder so that a killed process never leaves a part of it under its name.
 
-On this machine the folder is renamed first, which is one step. A store cannot rename; there a marker is written first
-and removed last. What a killed process left is finished by the next one.
+A local folder is renamed first, which is atomic. An object store cannot rename; there a marker is written first and
+removed last. The next run finishes a removal that was interrupted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MARKER = "being-removed"
 
 
 def remove_whole(folder: str) -> None:
-    """Remove a folder, if it is there."""
+    """Remove a folder if it exists."""
     filesystem, name = filesystem_of(folder)
     if not is_local(filesystem):
         if filesystem.exists(name):
@@ -35,7 +35,7 @@ def remove_whole(folder: str) -> None:
 
 
 def finish_removal(folder: str) -> None:
-    """Remove what is left of a folder that ``remove_whole`` began to remove."""
+    """Finish the removal of a folder that an interrupted ``remove_whole`` began."""
     filesystem, name = filesystem_of(folder)
     if not is_local(filesystem):
         if filesystem.exists(f"{name}/{_MARKER}"):

@@ -1,4 +1,4 @@
-"""Which of several duplicates stays: the first, the longest, the best by a column, or the one from the best source."""
+"""Policy for which of several duplicates is kept: first, longest, best by a column, or from the most trusted source."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Ranks = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class KeepPolicy:
-    """Ranks documents: of duplicates the one of the lowest rank stays, and of those the first."""
+    """Rank documents: of duplicates the one with the lowest rank is kept, and of equal ranks the first."""
 
     rule: str = "first"
     # A column for "best", parts of file names for "source".
@@ -39,7 +39,7 @@ class KeepPolicy:
             if batch.holds_json(self.column):
                 column = pa.chunked_array([text_column(batch, self.column)])
             values = pc.fill_null(column.cast(pa.float64()), float("-inf")).to_numpy()
-            # Nothing is worse than no number.
+            # Documents without a number rank last.
             return np.where(np.isnan(values), np.inf, -values)
         if self.rule == "source":
             assert batch.source_rows is not None
@@ -53,7 +53,7 @@ class KeepPolicy:
 
 
 def parse_keep(keep: str | Sequence[str]) -> KeepPolicy:
-    """Read a policy as users write it.
+    """Parse a policy from the ``keep`` parameter.
 
     >>> parse_keep("best:quality"), parse_keep(["wiki/", "books/"]).sources
     (KeepPolicy(rule='best', column='quality', sources=()), ('wiki/', 'books/'))
@@ -66,6 +66,6 @@ def parse_keep(keep: str | Sequence[str]) -> KeepPolicy:
     if rule == "best" and column:
         return KeepPolicy("best", column)
     raise ValueError(
-        f"keep={keep!r}: it is 'first', 'longest', 'best:COLUMN' (the highest value stays), or a list of parts of file "
-        "names, the most trusted source first."
+        f"keep={keep!r}: it is 'first', 'longest', 'best:COLUMN' (the highest value is kept), or a list of parts of "
+        "file names, the most trusted source first."
     )

@@ -1,4 +1,4 @@
-"""Documents that go: which, because of which one that stays, and how similar the two are."""
+"""Documents to remove: each with the document that is kept for it, and the similarity of the two."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.dedup.arrays import load_array, save_array
-from penstock.dedup.places import ID_FIELD, Ids
+from penstock.dedup.document_ids import ID_FIELD, Ids
 from penstock.storage.atomic import atomic_write
 
 KEPT_FIELD = "kept_id"
@@ -24,7 +24,7 @@ _RECORD = np.dtype(list(zip(_FIELDS, (np.int64, np.int64, np.float64, np.bool_),
 
 
 class Removed(NamedTuple):
-    """Documents to remove, each with its kept twin and their similarity, and whether that was only estimated."""
+    """Documents to remove: id, id of the kept document, similarity, and whether the similarity is an estimate."""
 
     documents: Ids
     kept: Ids
@@ -33,29 +33,29 @@ class Removed(NamedTuple):
 
 
 def measured(documents: Ids, kept: Ids, similarities: npt.NDArray[np.float64]) -> Removed:
-    """Return documents to remove whose similarities were all counted out."""
+    """Return documents to remove whose similarities are exact, not estimated."""
     return Removed(documents, kept, similarities, np.zeros(len(documents), dtype=np.bool_))
 
 
 def nothing_removed() -> Removed:
-    """Return no documents."""
+    """Return an empty list of documents to remove."""
     none = np.zeros(0, dtype=np.int64)
     return measured(none, none, np.zeros(0))
 
 
 def rows_of(removed: Removed, rows: slice | Ids) -> Removed:
-    """Return some of them."""
+    """Select some rows."""
     documents, kept, similarities, estimated = removed
     return Removed(documents[rows], kept[rows], similarities[rows], estimated[rows])
 
 
 def joined(parts: Sequence[Removed]) -> Removed:
-    """Return several lists as one."""
+    """Concatenate several lists."""
     return Removed(*(np.concatenate(columns) for columns in zip(*parts, strict=True))) if parts else nothing_removed()
 
 
 def write_removed(path: str, removed: Removed) -> None:
-    """Write documents in the order of their ids, for a later phase."""
+    """Write documents to remove as an array sorted by id, for a later phase."""
     order = np.argsort(removed.documents)
     records = np.empty(len(order), dtype=_RECORD)
     for field, column in zip(_FIELDS, rows_of(removed, order), strict=True):
@@ -64,14 +64,14 @@ def write_removed(path: str, removed: Removed) -> None:
 
 
 def read_removed(paths: Iterable[str]) -> Removed:
-    """Read several files of removed documents as one."""
+    """Read and concatenate several files of ``write_removed``."""
     return joined([Removed(*(records[field] for field in _FIELDS)) for records in map(load_array, paths)])
 
 
 def write_table_of_removed(path: str, removed: Removed, files: tuple[pa.Array, pa.Array]) -> None:
-    """Write documents in the order of their ids for people, with the files that they and their twins are in.
+    """Write the table of duplicates for users: sorted by id, with the file names of both documents.
 
-    The names of files are given in the order of the documents.
+    ``files`` are the file names of the removed and of the kept documents, in the order of ``removed``.
     """
     order = np.argsort(removed.documents)
     columns = dict(zip(_FIELDS, rows_of(removed, order), strict=True))

@@ -1,4 +1,4 @@
-"""What a search for duplicates comes to: documents to remove, or an alarm if a source would lose too many."""
+"""Write the table of duplicates, or raise if a source would lose too many documents."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ import numpy as np
 
 from penstock.core.files import FileGroupTask
 from penstock.dedup.arrays import save_array
+from penstock.dedup.document_ids import FileTable
+from penstock.dedup.duplicate_pairs import Removed, joined, read_removed, rows_of, write_table_of_removed
 from penstock.dedup.phases import LISTING, AllInOne, files_of, listed
-from penstock.dedup.places import FileTable
 from penstock.dedup.removal import similarities_beside
-from penstock.dedup.removed import Removed, joined, read_removed, rows_of, write_table_of_removed
 from penstock.dedup.work_folder import OUTCOME
 from penstock.errors import PenstockError
 from penstock.storage.atomic import atomic_write
 
-# A source of fewer documents may lose all of them without anybody being alarmed.
-_TOO_FEW_TO_ALARM = 1000
-# Rows of the table of removed documents that go into one file.
+# Sources with fewer documents are not checked: they may lose all of them.
+_MIN_DOCUMENTS_FOR_ALARM = 1000
+# Maximum number of rows in one file of the table of duplicates.
 _ROWS_PER_PART = 5_000_000
 
 
 class DuplicateAlarmError(PenstockError):
-    """A source would lose more of its documents than is plausible."""
+    """A source would lose a larger share of its documents than ``max_removed_share``."""
 
 
-class ListTwins(AllInOne):
-    """Puts the ids of all exact duplicates into one list, in order, for others to look up."""
+class ListExactDuplicates(AllInOne):
+    """Write the ids of all exact duplicates as one sorted array."""
 
     name = "list_exact_duplicates"
     reusable_process = True
@@ -37,16 +37,16 @@ class ListTwins(AllInOne):
         self.path = path
 
     def process(self, task: FileGroupTask) -> FileGroupTask:
-        """Write the list."""
+        """Write the array."""
         files, _ = files_of(task)
         save_array(self.path, np.sort(read_removed(files).documents), durable=False)
         return FileGroupTask(task.dataset_name, [self.path])
 
 
-class Conclude(AllInOne):
-    """Writes the table of removed documents, after a look at how much each source would lose."""
+class WriteDuplicateTable(AllInOne):
+    """Write the table of duplicates and the list of documents to remove; check the loss of each source."""
 
-    name = "conclude"
+    name = "write_duplicate_table"
     reusable_process = True
 
     def __init__(
@@ -63,11 +63,11 @@ class Conclude(AllInOne):
         self.signed = signed
         self.table = table
         self.max_removed_share = max_removed_share
-        # The listing of exact duplicates that were found before, if they are not what the task names.
+        # Listing of exact duplicates that were found earlier; None if the task itself names exact duplicates.
         self.exact_parts = exact_parts
 
     def process(self, task: FileGroupTask) -> FileGroupTask:
-        """Put everything together."""
+        """Combine the duplicates of all partitions."""
         files, _ = files_of(task)
         found = read_removed(files)
         exact = found if self.exact_parts is None else read_removed(listed(self.exact_parts)["files"])
@@ -81,8 +81,8 @@ class Conclude(AllInOne):
             write_table_of_removed(
                 parts[-1], part, (self.table.names_of(part.documents), self.table.names_of(part.kept))
             )
-        # The table can be looked at when this raises; what is removed is only what is on the list.
-        documents = self._look_at_sources(removed)
+        # The table is written first, so that the user can inspect it when this raises. Nothing is removed then.
+        documents = self._check_sources(removed)
         save_array(similarities_beside(self.removed_list), removed.similarities, durable=False)
         save_array(self.removed_list, removed.documents, durable=False)
         write_outcome(
@@ -91,8 +91,8 @@ class Conclude(AllInOne):
         )
         return FileGroupTask(task.dataset_name, parts)
 
-    def _look_at_sources(self, removed: Removed) -> int:
-        """Raise if a source, which is a folder of files, would lose more than it may; else count the documents."""
+    def _check_sources(self, removed: Removed) -> int:
+        """Return the number of documents; raise if a source (folder) would lose more than ``max_removed_share``."""
         totals: dict[str, int] = {}
         losses: dict[str, int] = {}
         counts = listed(f"{self.signed}/{LISTING}")["counts"]["documents"]
@@ -103,7 +103,7 @@ class Conclude(AllInOne):
             losses[source] = losses.get(source, 0) + int(lost.get(int(file), 0))
         for source, total in totals.items():
             share = losses[source] / total
-            if total >= _TOO_FEW_TO_ALARM and share > self.max_removed_share:
+            if total >= _MIN_DOCUMENTS_FOR_ALARM and share > self.max_removed_share:
                 raise DuplicateAlarmError(
                     f"source '{source}' would lose {losses[source]:,} of its {total:,} documents ({share:.1%}), more "
                     f"than max_removed_share={self.max_removed_share:g} allows. Nothing was removed. Look at the "
@@ -113,15 +113,15 @@ class Conclude(AllInOne):
 
 
 def write_outcome(removed_list: str, numbers: dict[str, int]) -> None:
-    """Write the numbers of a run down, beside the list of removed documents."""
+    """Write the counts of a run to a file next to the list of removed documents."""
     with atomic_write(f"{removed_list.rpartition('/')[0]}/{OUTCOME}", durable=False) as stream:
         stream.write(json.dumps(numbers).encode())
 
 
 def with_exact(fuzzy: Removed, exact: Removed) -> Removed:
-    """Add exact duplicates: whose twin goes itself, goes for the one that stays instead of it.
+    """Add exact duplicates. If the document kept for one is itself removed, refer to the document kept for that.
 
-    >>> from penstock.dedup.removed import measured
+    >>> from penstock.dedup.duplicate_pairs import measured
     >>> one, two = np.array([1]), np.array([2])
     >>> with_exact(measured(two, one, np.array([0.9])), measured(np.array([5]), two, np.ones(1)))[1:3]
     (array([1, 1]), array([0.9, 0.9]))
@@ -129,9 +129,9 @@ def with_exact(fuzzy: Removed, exact: Removed) -> Removed:
     if not len(fuzzy.documents):
         return exact
     order = np.argsort(fuzzy.documents)
-    gone = fuzzy.documents[order]
-    places = np.minimum(np.searchsorted(gone, exact.kept), len(gone) - 1)
-    passed_on = gone[places] == exact.kept
-    twins = rows_of(fuzzy, order[places])
-    instead = [np.where(passed_on, twin, own) for twin, own in zip(twins[1:], exact[1:], strict=True)]
-    return joined([fuzzy, Removed(exact.documents, *instead)])
+    removed = fuzzy.documents[order]
+    places = np.minimum(np.searchsorted(removed, exact.kept), len(removed) - 1)
+    kept_is_removed = removed[places] == exact.kept
+    fuzzy_rows = rows_of(fuzzy, order[places])
+    columns = [np.where(kept_is_removed, new, own) for new, own in zip(fuzzy_rows[1:], exact[1:], strict=True)]
+    return joined([fuzzy, Removed(exact.documents, *columns)])

@@ -1,4 +1,4 @@
-"""The arithmetic in front of a fuzzy deduplication: how much memory it takes, and which pairs the bands will catch."""
+"""Plan the memory of a fuzzy deduplication before it runs, and estimate which pairs its bands will find."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ from penstock.core.sizes import human_bytes
 from penstock.dedup.signing import BAND_RECORD, Banding
 from penstock.errors import InputError
 
-# Measured: a record is held about so many times while a partition is sorted, and a text while it is compared.
-_TIMES_RECORD = 4
-_TIMES_TEXT = 3
-# A candidate costs its id, its component and a share of the pairs.
+# Measured: number of copies of a record in memory while its partition is sorted, and of a text while it is compared.
+_COPIES_OF_RECORD = 4
+_COPIES_OF_TEXT = 3
+# A candidate needs its id, its component and a share of the pairs.
 _CANDIDATE_BYTES = 48
-_FEWEST_PARTITIONS = 2
-# To compare texts is most of the work, and their partitions differ in what they cost: nobody should be idle at the end.
+_MIN_PARTITIONS = 2
+# Comparing texts is most of the work, and the cost of partitions varies. Several per worker keep all workers busy.
 _TEXT_PARTITIONS_PER_WORKER = 4
-_SMALLEST_TEXT_PARTITION = 4 << 20
-# More partitions than this are read in pieces so small that a round of fewer bands is faster.
-_MOST_PARTITIONS = 1024
+_MIN_TEXT_PARTITION_BYTES = 4 << 20
+# With more partitions than this, reads become so small that a round of fewer bands is faster.
+_MAX_PARTITIONS = 1024
 
 
 @dataclass(frozen=True)
-class Arithmetic:
-    """What a run will take, from the size of its input.
+class MemoryPlan:
+    """Memory plan of a fuzzy deduplication, computed from the size of its input.
 
-    ``partitions`` and the bands of a round are chosen to fit; what the user chose is honoured, or refused by ``check``.
+    The number of partitions and the bands per round are chosen to fit into memory. Numbers that the user chose are
+    used as they are; ``check`` raises if they do not fit.
     """
 
     banding: Banding
@@ -34,75 +35,76 @@ class Arithmetic:
     text_bytes: int
     memory_budget: int
     workers: int
-    # Documents known from an index, which are looked up with the others.
+    # Number of documents in the index; they take part in the search.
     indexed: int = 0
     chosen_partitions: int | None = None
     chosen_text_partitions: int | None = None
 
     @property
     def per_worker(self) -> int:
-        """Bytes that one worker may hold."""
+        """Bytes of memory available to one worker."""
         return max(1, self.memory_budget // (2 * self.workers))
 
     @property
     def record_bytes(self) -> int:
-        """Bytes of one round of bands."""
+        """Bytes of band records in one round."""
         known = self.indexed * self.banding.num_bands
         return (self.documents * self.banding.bands_per_iteration + known) * BAND_RECORD.itemsize
 
     @property
     def partitions(self) -> int:
-        """Into how many parts a round is cut, so that a worker can hold one."""
+        """Number of partitions of a round, such that one fits into the memory of a worker."""
         return self.chosen_partitions or self._needed_partitions
 
     @property
     def text_partitions(self) -> int:
-        """Into how many parts the texts of candidates are cut, if all documents were candidates."""
-        worthwhile = min(_TEXT_PARTITIONS_PER_WORKER * self.workers, self.text_bytes // _SMALLEST_TEXT_PARTITION)
-        needed = ceil(self.text_bytes * _TIMES_TEXT / self.per_worker)
-        return self.chosen_text_partitions or max(_FEWEST_PARTITIONS, worthwhile, needed)
+        """Number of partitions for the texts of candidates, assuming that all documents are candidates."""
+        worthwhile = min(_TEXT_PARTITIONS_PER_WORKER * self.workers, self.text_bytes // _MIN_TEXT_PARTITION_BYTES)
+        needed = ceil(self.text_bytes * _COPIES_OF_TEXT / self.per_worker)
+        return self.chosen_text_partitions or max(_MIN_PARTITIONS, worthwhile, needed)
 
     @property
     def held_bytes(self) -> int:
-        """Bytes that a worker holds of one partition."""
-        return self.record_bytes * _TIMES_RECORD // self.partitions
+        """Bytes of memory that a worker needs for one partition."""
+        return self.record_bytes * _COPIES_OF_RECORD // self.partitions
 
     @property
     def usual_formula_bytes(self) -> int:
-        """What the usual formula says: 8 bytes per hash and document, for the share of bands in one iteration."""
+        """Memory by the usual formula: 8 bytes per hash and document, for the share of bands in one iteration."""
         share = self.banding.bands_per_iteration / self.banding.num_bands
         return int(self.documents * 8 * self.banding.num_hashes * share)
 
     @property
     def _needed_partitions(self) -> int:
-        needed = ceil(self.record_bytes * _TIMES_RECORD / self.per_worker)
-        return max(_FEWEST_PARTITIONS, self.workers, needed)
+        needed = ceil(self.record_bytes * _COPIES_OF_RECORD / self.per_worker)
+        return max(_MIN_PARTITIONS, self.workers, needed)
 
-    def fitted(self) -> Arithmetic:
-        """Return the same with as many bands in a round as fit; fewer rounds are faster."""
+    def fitted(self) -> MemoryPlan:
+        """Return the plan with the most bands per round that fit into memory; fewer rounds are faster."""
         for bands in range(self.banding.num_bands, 0, -1):
             tried = replace(self, banding=replace(self.banding, bands_per_iteration=bands))
-            if tried.held_bytes <= self.per_worker and tried._needed_partitions <= _MOST_PARTITIONS:
+            if tried.held_bytes <= self.per_worker and tried._needed_partitions <= _MAX_PARTITIONS:
                 return tried
         return tried
 
     def check(self) -> None:
-        """Refuse what cannot fit, with the figures: a partition too large for a worker, and the one list held whole."""
+        """Raise ``InputError`` with the figures if a partition, or the list of candidates, does not fit into memory."""
         if self.held_bytes > self.per_worker:
             raise InputError(
                 f"{self.banding.bands_per_iteration} bands at a time in {self.partitions} partitions do not fit: "
                 f"{self.documents:,} documents x {BAND_RECORD.itemsize} bytes x {self.banding.bands_per_iteration} "
-                f"bands x {_TIMES_RECORD} (sorting) / {self.partitions} partitions is {human_bytes(self.held_bytes)}, "
-                f"and a worker has {human_bytes(self.per_worker)} (half of memory_budget="
-                f"{human_bytes(self.memory_budget)} for {self.workers} workers). "
+                f"bands x {_COPIES_OF_RECORD} (sorting) / {self.partitions} partitions is "
+                f"{human_bytes(self.held_bytes)}, and a worker has {human_bytes(self.per_worker)} (half of "
+                f"memory_budget={human_bytes(self.memory_budget)} for {self.workers} workers). "
                 f"Take {self._needed_partitions} partitions, or leave both numbers out."
             )
-        if self.partitions > _MOST_PARTITIONS and self.banding.bands_per_iteration > 1:
+        if self.partitions > _MAX_PARTITIONS and self.banding.bands_per_iteration > 1:
             raise InputError(
                 f"{self.banding.bands_per_iteration} bands at a time would be {self.partitions} partitions, more than "
-                f"{_MOST_PARTITIONS}: {self.documents:,} documents x {BAND_RECORD.itemsize} bytes x "
-                f"{self.banding.bands_per_iteration} bands x {_TIMES_RECORD} (sorting) = "
-                f"{human_bytes(self.record_bytes * _TIMES_RECORD)}, and a worker has {human_bytes(self.per_worker)}. "
+                f"{_MAX_PARTITIONS}: {self.documents:,} documents x {BAND_RECORD.itemsize} bytes x "
+                f"{self.banding.bands_per_iteration} bands x {_COPIES_OF_RECORD} (sorting) = "
+                f"{human_bytes(self.record_bytes * _COPIES_OF_RECORD)}, and a worker has "
+                f"{human_bytes(self.per_worker)}. "
                 f"Take bands_per_iteration={self.fitted().banding.bands_per_iteration}, or leave it out."
             )
         needed = self.documents * _CANDIDATE_BYTES
@@ -114,7 +116,7 @@ class Arithmetic:
             )
 
     def describe(self) -> str:
-        """Say it in words."""
+        """Return the plan as text for the user."""
         banding = self.banding
         share = f"{banding.bands_per_iteration}/{banding.num_bands} bands"
         return "\n".join(
@@ -134,7 +136,7 @@ class Arithmetic:
 
 
 def chance_of_meeting(similarity: float, bands: int, rows: int) -> float:
-    """Return the probability that two documents of a similarity share a band.
+    """Return the probability that two documents with this Jaccard similarity share at least one band.
 
     >>> round(chance_of_meeting(0.8, 20, 13), 2), round(chance_of_meeting(0.9, 20, 13), 3)
     (0.68, 0.997)

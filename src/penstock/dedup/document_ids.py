@@ -1,7 +1,7 @@
-"""Who is who: a document is known by its file and its place in it.
+"""Document ids: a document is identified by its file and its position in the file.
 
-The id of a document is the number of its file in the listing, and the byte or row where it begins there. So it does
-not matter what was read together with it, in blocks of which size, or by whom; and order of ids is order of reading.
+The id of a document combines the number of its file in the listing with the byte or row where the document begins. So
+ids do not depend on block size, on grouping of files, or on the worker that reads; and ids sort in reading order.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from penstock.storage.input_files import FileMark, mark_files
 ID_FIELD = "_curator_dedup_id"
 Ids = npt.NDArray[np.int64]
 
-# A document that is known from an index has an id below zero: the same, from here on.
+# Documents of an index have negative ids: file number and position, plus this offset.
 INDEXED = -(1 << 62)
 
 _IN_FILE = (1 << PLACE_BITS) - 1
@@ -36,23 +36,23 @@ _IN_FILE = (1 << PLACE_BITS) - 1
 
 @dataclass(frozen=True)
 class FileTable:
-    """The files of a data set, numbered."""
+    """The files of a data set, numbered in listing order."""
 
-    # Where each is now, and what it is called below the path the user gave: that stays when all of it is moved.
+    # Current path of each file, and its name relative to the path the user gave: the name survives a move.
     paths: tuple[str, ...]
     names: tuple[str, ...]
-    # What the files were called whose documents are in the index.
+    # Names of the files whose documents are in the index.
     indexed: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, files: Sequence[SizedFile]) -> FileTable:
-        """Give files numbers, in the order they are listed in."""
+        """Assign numbers to files in the order of the listing."""
         return cls(tuple(file.path for file in files), tuple(file.name for file in files))
 
     def save(self, path: str, given: Sequence[str] = (), marks: Sequence[FileMark] = ()) -> None:
-        """Write the table, so that ids can be understood later.
+        """Write the table, so that ids can be resolved later.
 
-        ``given`` is where the files were looked for, ``marks`` what they are known by.
+        ``given`` are the paths that the user gave; ``marks`` identify the files.
         """
         files: list[dict[str, Any]] = [{"path": p, "name": n} for p, n in zip(self.paths, self.names, strict=True)]
         for entry, mark in zip(files, marks, strict=False):
@@ -69,10 +69,10 @@ class FileTable:
         storage_options: dict[str, Any] | None = None,
         input_options: dict[str, Any] | None = None,
     ) -> FileTable:
-        """Read a table, and find its files among those there are now: where they were, or under the same names.
+        """Read a table, and find its files among the current files: by path, or by name if they were moved.
 
-        A name is what a file is called from the folder down that was read, with that folder or, if it was renamed,
-        without. Raise ``InputError`` if a file has changed since: ids are places in it.
+        A name is the path relative to the input folder, with the name of that folder or, if it was renamed, without.
+        Raise ``InputError`` if a file has changed: ids are positions in it.
         """
         with open_stored(path, storage_options) as stream:
             known = json.loads(stream.read())["files"]
@@ -84,14 +84,14 @@ class FileTable:
             paths.append(found or inside.get(_below_first_folder(entry["name"]), ""))
         if len({path for path in paths if path}) < sum(map(bool, paths)):
             raise InputError(
-                f"{path}: several of its files have one name and have been moved, so that nobody can tell which is "
-                "which. Put them back, or look for duplicates again."
+                f"{path}: several of its files have the same name and have been moved, so they cannot be told "
+                "apart. Move them back, or search for duplicates again."
             )
         strangers = there - set(paths)
         if strangers:
             raise InputError(
-                f"{min(strangers)}: not among the {len(known)} files that duplicates were looked for in (see {path}). "
-                "Give the same input, or look for duplicates in this one first."
+                f"{min(strangers)}: not among the {len(known)} files that were searched for duplicates (see {path}). "
+                "Use the same input, or search this one for duplicates first."
             )
         _require_unchanged(path, known, paths, files, input_options)
         return cls(tuple(paths), tuple(entry["name"] for entry in known))
@@ -100,8 +100,8 @@ class FileTable:
         """Return the id of every document of a batch."""
         if batch.source_rows is None:
             raise StageError(
-                f"task '{batch.task_id}': a stage in front of this one has made new documents, so that nobody can tell "
-                "which is which. Look for duplicates right after reading, or write the documents down and read again."
+                f"task '{batch.task_id}': an upstream stage has created new documents, which have no position in a "
+                "file. Search for duplicates right after reading, or write the documents first and read them again."
             )
         numbers = np.array([self._numbers[path] for path in batch._metadata["source_files"]], dtype=np.int64)
         places = batch.source_rows
@@ -120,7 +120,7 @@ class FileTable:
         )
 
     def counts(self, ids: Ids) -> dict[str, Any]:
-        """Return how many of some documents are in which file."""
+        """Return the number of documents in each file, by file number."""
         files, counts = np.unique(self.file_of(ids), return_counts=True)
         return {"documents": dict(zip(files.tolist(), counts.tolist(), strict=True))}
 
@@ -136,22 +136,22 @@ def _require_unchanged(
     files: Sequence[SizedFile],
     options: dict[str, Any] | None,
 ) -> None:
-    """Raise if a file of a table has another content now. A table that does not say what its files hold is believed."""
+    """Raise if the content of a file has changed. Files without a recorded content are not checked."""
     before = {found: entry for found, entry in zip(paths, known, strict=True) if found and "content" in entry}
     for mark in mark_files([file for file in files if file.path in before], options):
         entry = before[mark.path]
         was = FileMark(entry["path"], entry["name"], entry["size"], 0, 0, entry["content"])
         if was.path != mark.path and mark.content.startswith("tag:"):
-            was = was._replace(content="")  # a store may give the copy of an object another tag
+            was = was._replace(content="")  # an object store may assign another tag to a copy
         if not mark._replace(modified=0).is_same_as(was):
             raise InputError(
-                f"{mark.path}: has changed since duplicates were looked for in it (see {path}), so that the ids of "
-                "documents do not fit any more. Look for duplicates again."
+                f"{mark.path}: has changed since it was searched for duplicates (see {path}), so the ids of its "
+                "documents are no longer valid. Search for duplicates again."
             )
 
 
 def _by_name(files: Sequence[SizedFile], shortened: Callable[[str], str]) -> dict[str, str]:
-    """Return where the files are, by what they are called; a name that several have says nothing."""
+    """Return the paths of files by name, without names that several files share."""
     counts = Counter(shortened(file.name) for file in files)
     return {name: file.path for file in files if counts[name := shortened(file.name)] == 1}
 
