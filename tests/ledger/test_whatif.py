@@ -107,7 +107,7 @@ def test_mistakes_are_answered_with_the_way_out(tmp_path: Path, change: str, exp
 class Moody(WordCountFilter):
     """Decides by more than the score."""
 
-    _name = "moody"
+    name = "moody"
 
     def __init__(self, min_words: int = 2) -> None:
         super().__init__(min_words)

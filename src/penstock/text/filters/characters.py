@@ -26,7 +26,7 @@ class NonAlphaNumericFilter(ScannedFilter):
     0.5
     """
 
-    _name = "alpha_numeric"
+    name = "non_alpha_numeric"
 
     def __init__(self, max_non_alpha_numeric_to_text_ratio: float = 0.25) -> None:
         self.max_non_alpha_numeric_to_text_ratio = max_non_alpha_numeric_to_text_ratio
@@ -58,7 +58,7 @@ class NumbersFilter(ScannedFilter):
     0.3333333333333333
     """
 
-    _name = "numbers_ratio"
+    name = "numbers"
 
     def __init__(self, max_number_to_text_ratio: float = 0.15) -> None:
         self.max_number_to_text_ratio = max_number_to_text_ratio
@@ -90,7 +90,7 @@ class UrlsFilter(ScannedFilter):
     0.75
     """
 
-    _name = "urls_ratio"
+    name = "urls"
 
     def __init__(self, max_url_to_text_ratio: float = 0.2, url_regex: re.Pattern[str] | str | None = None) -> None:
         self.max_url_to_text_ratio = max_url_to_text_ratio
@@ -123,7 +123,7 @@ class WhiteSpaceFilter(ScannedFilter):
     0.6
     """
 
-    _name = "white_space"
+    name = "white_space"
 
     def __init__(self, max_white_space_ratio: float = 0.25) -> None:
         self.max_white_space_ratio = max_white_space_ratio
@@ -154,7 +154,7 @@ class ParenthesesFilter(ScannedFilter):
     0.5
     """
 
-    _name = "parentheses_ratio"
+    name = "parentheses"
 
     def __init__(self, max_parentheses_ratio: float = 0.1) -> None:
         self.max_parentheses_ratio = max_parentheses_ratio
@@ -185,6 +185,8 @@ class PornographicUrlsFilter(ScannedFilter):
     0
     """
 
+    name = "pornographic_urls"
+
     def __init__(self, url_regex: re.Pattern[str] | str | None = None) -> None:
         self.url_regex = re.compile(url_regex) if isinstance(url_regex, str) else url_regex
 
@@ -213,6 +215,8 @@ class SubstringFilter(DocumentFilter):
     >>> SubstringFilter("http", "prefix").score_document("https")
     1
     """
+
+    name = "substring"
 
     def __init__(self, substring: str, position: Literal["prefix", "suffix", "any"]) -> None:
         if position not in ("prefix", "suffix", "any"):

@@ -28,7 +28,7 @@ class NumberOfLinesOfCodeFilter(ScannedFilter):
     2
     """
 
-    _name = "num_lines"
+    name = "number_of_lines_of_code"
 
     def __init__(self, min_lines: int = 10, max_lines: int = 20000) -> None:
         self.min_lines = min_lines
@@ -60,7 +60,7 @@ class AlphaFilter(ScannedFilter):
     0.0
     """
 
-    _name = "alpha_filter"
+    name = "alpha"
 
     def __init__(self, min_alpha_ratio: float = 0.25) -> None:
         self.min_alpha_ratio = min_alpha_ratio
@@ -91,7 +91,7 @@ class XMLHeaderFilter(DocumentFilter):
     1
     """
 
-    _name = "xml_header"
+    name = "xml_header"
 
     def __init__(self, char_prefix_search_length: int = 100) -> None:
         self.char_prefix_search_length = char_prefix_search_length
@@ -114,7 +114,7 @@ class PythonCommentToCodeFilter(DocumentFilter):
     0.4166666666666667
     """
 
-    _name = "python_comment_ratio"
+    name = "python_comment_to_code"
 
     def __init__(self, min_comment_to_code_ratio: float = 0.01, max_comment_to_code_ratio: float = 0.85) -> None:
         self.min_comment_to_code_ratio = min_comment_to_code_ratio
@@ -158,7 +158,7 @@ class GeneralCommentToCodeFilter(DocumentFilter):
     be read as that language, and 0 for an empty document.
     """
 
-    _name = "comment_ratio"
+    name = "general_comment_to_code"
 
     def __init__(
         self, language: str, min_comment_to_code_ratio: float = 0.01, max_comment_to_code_ratio: float = 0.85
@@ -198,7 +198,7 @@ class TokenizerFertilityFilter(DocumentFilter):
     The score is the number of characters per token; -1 where there are no tokens, as in an empty document.
     """
 
-    _name = "tokenizer_fertility"
+    name = "tokenizer_fertility"
 
     def __init__(self, path_to_tokenizer: str | None = None, min_char_to_token_ratio: float = 2.5) -> None:
         if path_to_tokenizer is None:
@@ -231,7 +231,7 @@ class HTMLBoilerplateFilter(DocumentFilter):
     The score is the share of characters that a reader sees; 0 where those are too few, as in an empty document.
     """
 
-    _name = "html_boilerplate"
+    name = "html_boilerplate"
 
     def __init__(self, min_lang_content_ratio: float = 0.2, min_lang_content_num_chars: int = 100) -> None:
         self.min_lang_content_ratio = min_lang_content_ratio
@@ -260,7 +260,7 @@ class PerExtensionFilter(DocumentFilter):
     list or include scores 0. Where there are thresholds for characters, an empty document scores 0.
     """
 
-    _name = "per_extension_filter"
+    name = "per_extension"
 
     def __init__(self, lang: str, extension: str, metadata_file: str = "code_meta.csv") -> None:
         self.lang = lang

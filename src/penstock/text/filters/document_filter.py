@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.kernels.features import Features
+from penstock.text.reported_name import Named
 
 
-class DocumentFilter:
+class DocumentFilter(Named):
     """Scores documents and decides which to keep; write both methods, and the rest follows.
 
     A null document is scored as the empty one.
@@ -23,13 +24,6 @@ class DocumentFilter:
     >>> NoShouting().name
     'NoShouting'
     """
-
-    _name: str | None = None
-
-    @property
-    def name(self) -> str:
-        """What the filter is called in counts and reasons."""
-        return self._name or type(self).__name__
 
     def score_document(self, text: str) -> Any:  # noqa: ANN401 - a filter chooses what its score is
         """Return the score of a document."""

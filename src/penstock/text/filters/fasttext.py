@@ -53,7 +53,7 @@ class FastTextQualityFilter(FastTextFilter):
     in digits beyond those that a model has (less than 4e-9).
     """
 
-    _name = "fasttext_quality_filter"
+    name = "fast_text_quality"
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class FastTextLangId(FastTextFilter):
     [True, False, False]
     """
 
-    _name = "lang_id"
+    name = "fast_text_lang_id"
 
     def __init__(
         self,

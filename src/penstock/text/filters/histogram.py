@@ -21,7 +21,7 @@ class HistogramFilter(DocumentFilter):
     the characters are listed, white space at both ends aside, else 0, as of an empty document.
     """
 
-    _name = "histogram"
+    name = "histogram"
 
     def __init__(
         self, lang: str = "en", threshold: float = 0.8, cache_dir: str = "", threshold_char: str = "]"

@@ -27,7 +27,7 @@ class LinePunctuationFilter(ScannedFilter):
     0.5
     """
 
-    _name = "line_punctuation"
+    name = "line_punctuation"
 
     def __init__(self, min_line_punctuation_ratio: float = 0.12, exclude_zero: bool = False) -> None:
         self.min_line_punctuation_ratio = min_line_punctuation_ratio
@@ -62,7 +62,7 @@ class ShortLinesFilter(ScannedFilter):
     0.5
     """
 
-    _name = "short_lines"
+    name = "short_lines"
 
     def __init__(self, max_short_line_ratio: float = 0.67, short_line_length: int = SHORT_LINE) -> None:
         self.max_short_line_ratio = max_short_line_ratio
@@ -95,7 +95,7 @@ class DuplicateLineCharactersFilter(ScannedFilter):
     0.5
     """
 
-    _name = "duplicate_line_characters"
+    name = "duplicate_line_characters"
 
     def __init__(self, max_duplicate_character_ratio: float = 0.01) -> None:
         self.max_duplicate_character_ratio = max_duplicate_character_ratio
@@ -129,7 +129,7 @@ class NewLinesToWordsFilter(ScannedFilter):
     0.5
     """
 
-    _name = "new_lines_to_words"
+    name = "new_lines_to_words"
 
     def __init__(self, max_new_line_to_word_ratio: float = 0.3) -> None:
         self.max_new_line_to_word_ratio = max_new_line_to_word_ratio
@@ -161,7 +161,7 @@ class StopWordsFilter(ScannedFilter):
     2
     """
 
-    _name = "stop_words"
+    name = "stop_words"
 
     def __init__(self, min_stop_words: int = 2, stop_words: Sequence[str] | None = None) -> None:
         self.min_stop_words = min_stop_words
@@ -194,7 +194,7 @@ class SentenceCountFilter(DocumentFilter):
     3
     """
 
-    _name = "sentence_count"
+    name = "sentence_count"
 
     def __init__(self, min_num_sentences: int = 5) -> None:
         self.min_num_sentences = min_num_sentences
@@ -217,7 +217,7 @@ class ForbiddenTextFilter(DocumentFilter):
     1
     """
 
-    _name = "forbidden_text"
+    name = "forbidden_text"
 
     def __init__(self, substring: str) -> None:
         self.substring = substring

@@ -27,7 +27,7 @@ class BulletsFilter(ScannedFilter):
     0.5
     """
 
-    _name = "bullet_ratio"
+    name = "bullets"
 
     def __init__(self, max_bullet_lines_ratio: float = 0.9) -> None:
         self.max_bullet_lines_ratio = max_bullet_lines_ratio
@@ -59,7 +59,7 @@ class PunctuationFilter(ScannedFilter):
     0.5
     """
 
-    _name = "punctuation"
+    name = "punctuation"
 
     def __init__(self, max_num_sentences_without_endmark_ratio: float = 0.85) -> None:
         self.max_num_sentences_without_endmark_ratio = max_num_sentences_without_endmark_ratio
@@ -91,7 +91,7 @@ class EllipsisFilter(ScannedFilter):
     0.5
     """
 
-    _name = "ellipsis"
+    name = "ellipsis"
 
     def __init__(self, max_num_lines_ending_with_ellipsis_ratio: float = 0.3) -> None:
         self.max_num_lines_ending_with_ellipsis_ratio = max_num_lines_ending_with_ellipsis_ratio
@@ -124,7 +124,7 @@ class BoilerPlateStringFilter(ScannedFilter):
     1.0
     """
 
-    _name = "boilerplate_string_ratio"
+    name = "boiler_plate_string"
 
     def __init__(self, remove_if_at_top_or_bottom: bool = True, max_boilerplate_string_ratio: float = 0.4) -> None:
         self.remove_if_at_top_or_bottom = remove_if_at_top_or_bottom

@@ -20,7 +20,7 @@ class RepeatedLinesFilter(ScannedFilter):
     0.5
     """
 
-    _name = "repeated_lines"
+    name = "repeated_lines"
 
     def __init__(self, max_repeated_line_fraction: float = 0.7) -> None:
         self.max_repeated_line_fraction = max_repeated_line_fraction
@@ -52,7 +52,7 @@ class RepeatedParagraphsFilter(ScannedFilter):
     0.5
     """
 
-    _name = "repeated_paragraphs"
+    name = "repeated_paragraphs"
 
     def __init__(self, max_repeated_paragraphs_ratio: float = 0.7) -> None:
         self.max_repeated_paragraphs_ratio = max_repeated_paragraphs_ratio
@@ -84,7 +84,7 @@ class RepeatedLinesByCharFilter(ScannedFilter):
     0.5
     """
 
-    _name = "repeated_lines_char"
+    name = "repeated_lines_by_char"
 
     def __init__(self, max_repeated_lines_char_ratio: float = 0.8) -> None:
         self.max_repeated_lines_char_ratio = max_repeated_lines_char_ratio
@@ -116,7 +116,7 @@ class RepeatedParagraphsByCharFilter(ScannedFilter):
     0.5
     """
 
-    _name = "repeated_paragraphs_char"
+    name = "repeated_paragraphs_by_char"
 
     def __init__(self, max_repeated_paragraphs_char_ratio: float = 0.8) -> None:
         self.max_repeated_paragraphs_char_ratio = max_repeated_paragraphs_char_ratio
@@ -154,7 +154,7 @@ class RepeatingTopNGramsFilter(ScannedFilter):
         self.max_repeating_ngram_ratio = max_repeating_ngram_ratio
         self.lang = lang
         self._by_dictionary = needs_dictionary(lang)
-        self._name = f"repeating_top_{n}grams"
+        self.name = f"repeating_top_{n}_grams"
 
     def score_document(self, text: str) -> float:
         """Return the share of characters in the most frequent n-gram."""
@@ -193,7 +193,7 @@ class RepeatingDuplicateNGramsFilter(ScannedFilter):
         self.max_repeating_duplicate_ngram_ratio = max_repeating_duplicate_ngram_ratio
         self.lang = lang
         self._by_dictionary = needs_dictionary(lang)
-        self._name = f"repeating_dup_{n}gram"
+        self.name = f"repeating_duplicate_{n}_grams"
 
     def score_document(self, text: str) -> float:
         """Return the share of characters in n-grams that came before."""

@@ -48,7 +48,7 @@ class GopherQuality(CompositeStage[DocumentBatch, DocumentBatch]):
     """The quality rules of Gopher (Rae et al. 2021): length, symbols, bullets, ellipses, letters, stop words.
 
     >>> [stage.name for stage in GopherQuality(max_bullet_lines_ratio=None).decompose()]
-    ['word_count', 'mean_word_length', 'symbol_to_word', 'ellipsis', 'words_without_alphabets', 'stop_words']
+    ['word_count', 'mean_word_length', 'symbols_to_words', 'ellipsis', 'words_without_alphabets', 'stop_words']
     """
 
     name = "gopher_quality"
@@ -171,7 +171,7 @@ class C4Quality(CompositeStage[DocumentBatch, DocumentBatch]):
     What is left of a page must not say "lorem ipsum", must have no curly bracket and enough sentences.
 
     >>> [stage.name for stage in C4Quality().decompose()]
-    ['c4_lines', 'lorem_ipsum', 'curly_bracket', 'sentence_count']
+    ['c4_line_remover', 'lorem_ipsum', 'curly_bracket', 'sentence_count']
     """
 
     name = "c4_quality"

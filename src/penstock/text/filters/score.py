@@ -52,7 +52,7 @@ class Score(RuleStage):
 class _Function(DocumentFilter):
     """A plain function that stands where a filter may."""
 
-    _name = "score_fn"
+    name = "score_fn"
 
     def __init__(self, function: ScoreFunction) -> None:
         self.function = function

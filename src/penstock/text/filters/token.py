@@ -18,7 +18,7 @@ class TokenCountFilter(DocumentFilter):
     Needs ``penstock[models]``.
     """
 
-    _name = "token_count"
+    name = "token_count"
 
     def __init__(
         self,

@@ -38,7 +38,7 @@ class WordCountFilter(_WordFilter):
     2
     """
 
-    _name = "word_count"
+    name = "word_count"
     _needs = ("words",)
 
     def __init__(self, min_words: int = 50, max_words: int = 100000, lang: str = "en") -> None:
@@ -66,7 +66,7 @@ class MeanWordLengthFilter(_WordFilter):
     3.0
     """
 
-    _name = "mean_word_length"
+    name = "mean_word_length"
     _needs = ("words", "word_characters")
 
     def __init__(self, min_mean_word_length: float = 3, max_mean_word_length: float = 10, lang: str = "en") -> None:
@@ -95,7 +95,7 @@ class LongWordFilter(_WordFilter):
     5
     """
 
-    _name = "max_word_length"
+    name = "long_word"
     _needs = ("longest_word",)
 
     def __init__(self, max_word_length: int = 1000, lang: str = "en") -> None:
@@ -125,7 +125,7 @@ class SymbolsToWordsFilter(_WordFilter):
     0.5
     """
 
-    _name = "symbol_to_word"
+    name = "symbols_to_words"
     _needs = ("words", "symbol_words")
 
     def __init__(self, max_symbol_to_word_ratio: float = 0.1, lang: str = "en") -> None:
@@ -159,7 +159,7 @@ class WordsWithoutAlphabetsFilter(_WordFilter):
     0.3333333333333333
     """
 
-    _name = "words_without_alphabets"
+    name = "words_without_alphabets"
     _needs = ("words", "words_with_letters")
 
     def __init__(self, min_words_with_alphabets: float = 0.8, lang: str = "en") -> None:
@@ -190,7 +190,7 @@ class CommonEnglishWordsFilter(ScannedFilter):
     2
     """
 
-    _name = "common_english_words"
+    name = "common_english_words"
 
     def __init__(self, min_num_common_words: int = 2, stop_at_false: bool = True) -> None:
         self.min_num_common_words = min_num_common_words

@@ -21,7 +21,7 @@ class BoilerPlateStringModifier(TextModifier):
     'Real text.'
     """
 
-    _name = "boilerplate_string_ratio"
+    name = "boiler_plate_string_modifier"
 
     def __init__(self, remove_if_at_top_or_bottom: bool = True) -> None:
         self.remove_if_at_top_or_bottom = remove_if_at_top_or_bottom

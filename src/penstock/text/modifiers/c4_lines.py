@@ -23,7 +23,7 @@ class C4LineRemover(DocumentModifier):
     'It was a dark night.'
     """
 
-    _name = "c4_lines"
+    name = "c4_line_remover"
 
     def __init__(
         self,

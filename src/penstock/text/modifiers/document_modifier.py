@@ -7,8 +7,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.text.reported_name import Named
 
-class DocumentModifier:
+
+class DocumentModifier(Named):
     """Changes documents; write ``modify_document``, and give it to ``Modify``.
 
     It is given the value of the input field, or, of several input fields, their values by name. It never sees a null
@@ -20,13 +22,6 @@ class DocumentModifier:
     >>> Shout().name, Shout().modify_document("hey")
     ('Shout', 'HEY')
     """
-
-    _name: str | None = None
-
-    @property
-    def name(self) -> str:
-        """What the modifier is called in counts and errors."""
-        return self._name or type(self).__name__
 
     def modify_document(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - a modifier chooses what it takes
         """Return the changed document."""

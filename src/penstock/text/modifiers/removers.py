@@ -34,6 +34,8 @@ class LineRemover(TextModifier):
     'News\\nPrint this'
     """
 
+    name = "line_remover"
+
     def __init__(self, patterns: Sequence[str]) -> None:
         if isinstance(patterns, str):
             raise TypeError(f"LineRemover takes a list of lines, got a string. Write LineRemover([{patterns!r}]).")
@@ -55,6 +57,8 @@ class MarkdownRemover(TextModifier):
     >>> MarkdownRemover().modify_document("**Read** [this](/page), _please_")
     'Read /page, please'
     """
+
+    name = "markdown_remover"
 
     def could_change(self, texts: pa.Array) -> pa.Array:
         """Look for a pair of marks in one line."""
@@ -79,6 +83,8 @@ class QuotationRemover(TextModifier):
     '"One."\\n"Two."'
     """
 
+    name = "quotation_remover"
+
     def could_change(self, texts: pa.Array) -> pa.Array:
         """Look at both ends."""
         return pc.and_(pc.starts_with(texts, '"'), pc.ends_with(texts, '"'))
@@ -97,6 +103,8 @@ class UrlRemover(TextModifier):
     >>> UrlRemover().modify_document("See https://example.org/a?b for more.")
     'See  for more.'
     """
+
+    name = "url_remover"
 
     def modify_document(self, text: str) -> str:
         """Return the text without URLs."""

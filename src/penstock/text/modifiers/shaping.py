@@ -22,6 +22,8 @@ class NewlineNormalizer(TextModifier):
     'one\\n\\ntwo'
     """
 
+    name = "newline_normalizer"
+
     def modify_document(self, text: str) -> str:
         """Return the text without wide gaps."""
         for pattern, replacement in _NEWLINES:
@@ -42,6 +44,8 @@ class Slicer(TextModifier):
     >>> Slicer("[", "]", include_left=False, include_right=False).modify_document("see [page 5] there")
     'page 5'
     """
+
+    name = "slicer"
 
     def __init__(
         self,
@@ -90,6 +94,8 @@ class FastTextLabelModifier(TextModifier):
     >>> FastTextLabelModifier("__label__hq").modify_document("two\\nlines")
     '__label__hq two lines'
     """
+
+    name = "fast_text_label_modifier"
 
     def __init__(self, label: str) -> None:
         self.label = label

@@ -32,6 +32,8 @@ class UnicodeReformatter(TextModifier):
     "l'humanité & co"
     """
 
+    name = "unicode_reformatter"
+
     def __init__(
         self,
         config: TextFixerConfig | None = None,
