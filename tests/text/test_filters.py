@@ -351,7 +351,7 @@ def test_bounds_per_extension(tmp_path: Path) -> None:
     assert PerExtensionFilter("C#", "cs", str(table)).score_document("int x;") == 0
     assert PerExtensionFilter("C#", "other", str(table)).score_document("int x;") == 0
     assert [python.keep_document(score) for score in (1, 0, None)] == [True, False, False]
-    with pytest.raises(ValueError, match="says nothing of the language 'Cobol'"):
+    with pytest.raises(ValueError, match="does not list the language 'Cobol'"):
         PerExtensionFilter("Cobol", "cob", str(table))
     with pytest.raises(InputError, match=r"cannot read the table no_such\.csv"):
         PerExtensionFilter("Python", "py", "no_such.csv")

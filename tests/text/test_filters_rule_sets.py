@@ -90,7 +90,8 @@ def test_a_rule_may_be_left_out() -> None:
         ("dup_line_frac", "dup_para_frac", "dup_line_char_frac", "dup_para_char_frac"), None
     )
     assert (
-        GopherRepetition(**none, top_n_grams=(), dup_n_grams=((7, 0.5),)).decompose()[0].name == "repeating_duplicate_7_grams"
+        GopherRepetition(**none, top_n_grams=(), dup_n_grams=((7, 0.5),)).decompose()[0].name
+        == "repeating_duplicate_7_grams"
     )
     assert [stage.name for stage in FineWebQuality(None, short_line_thr=None, new_line_ratio=None).decompose()] == [
         "duplicate_line_characters"

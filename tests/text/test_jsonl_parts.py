@@ -166,7 +166,7 @@ def test_of_a_file_that_was_cut_short_what_is_whole_is_read(tmp_path: Path, endi
     assert found == list(range(len(found)))
     assert len(found) >= 10_000
     assert rejection.reason == (
-        f"the file ends in the middle of a compressed stream, behind {len(found)} documents; the rest is missing"
+        f"the file ends in the middle of a compressed stream, after {len(found)} documents; the rest is missing"
     )
     assert (rejection.source, rejection.position) == (str(path), len(found) + 1)
     assert rejection.byte == sum(len(line) + 1 for line in lines[: len(found)])

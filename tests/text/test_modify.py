@@ -144,8 +144,8 @@ def test_a_failing_modifier_is_named_with_the_document() -> None:
         ((str.strip, ["a", "b"]), "2 entries for 1 modifiers"),
         ((str.strip, []), "0 entries for 1 modifiers"),
         (([str.strip, str.upper], "text", ["a", "b", "c"]), "output_fields has 3 entries for 2 modifiers"),
-        ((max, [["a", "b"]]), "Say in output_fields where it goes"),
-        ((max, [[]]), "without any input field"),
+        ((max, [["a", "b"]]), "Name the column for it in output_fields"),
+        ((max, [[]]), "has no input field"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(arguments: tuple[Any, ...], message: str) -> None:

@@ -19,9 +19,9 @@ _ELLIPSES = ("...", "[...]", "…", "(...)", "[…]", "-»", "read more..", "rea
 
 
 class BulletsFilter(ScannedFilter):
-    """Drops documents that are lists.
+    """Drop documents that consist of lists.
 
-    The score is the share of lines that begin with a bullet; of a document without lines it is 0.
+    The score is the share of lines that begin with a bullet. A document without lines scores 0.
 
     >>> BulletsFilter().score_document("To buy:" + chr(10) + "• bread")
     0.5
@@ -38,7 +38,7 @@ class BulletsFilter(ScannedFilter):
         return share(sum(line.strip().startswith(tuple(BULLETS)) for line in lines), len(lines), of_nothing=0.0)
 
     def features(self) -> tuple[str, ...]:
-        """Return what the score follows from."""
+        """Return the names of the features that the score is computed from."""
         return "lines", "bullet_lines"
 
     def score_features(self, features: Features) -> Any:  # noqa: ANN401
@@ -46,14 +46,14 @@ class BulletsFilter(ScannedFilter):
         return share(features["bullet_lines"], features["lines"], of_nothing=0.0)
 
     def keep_document(self, score: float) -> bool:
-        """Keep up to the given share."""
+        """Keep the document if ``score <= max_bullet_lines_ratio``."""
         return score <= self.max_bullet_lines_ratio
 
 
 class PunctuationFilter(ScannedFilter):
-    """Drops documents whose lines end without a mark, as menus do.
+    """Drop documents whose lines lack end punctuation, such as menus.
 
-    The score is the share of lines that end in none of ``. ? ! " '``; of a document without lines it is 0.
+    The score is the share of lines that do not end in one of ``. ? ! " '``. A document without lines scores 0.
 
     >>> PunctuationFilter().score_document("Home" + chr(10) + "Welcome!")
     0.5
@@ -70,7 +70,7 @@ class PunctuationFilter(ScannedFilter):
         return share(sum(not line.strip().endswith(_END_MARKS) for line in lines), len(lines), of_nothing=0.0)
 
     def features(self) -> tuple[str, ...]:
-        """Return what the score follows from."""
+        """Return the names of the features that the score is computed from."""
         return "lines", "end_mark_lines"
 
     def score_features(self, features: Features) -> Any:  # noqa: ANN401
@@ -78,14 +78,14 @@ class PunctuationFilter(ScannedFilter):
         return share(features["lines"] - features["end_mark_lines"], features["lines"], of_nothing=0.0)
 
     def keep_document(self, score: float) -> bool:
-        """Keep up to the given share."""
+        """Keep the document if ``score <= max_num_sentences_without_endmark_ratio``."""
         return score <= self.max_num_sentences_without_endmark_ratio
 
 
 class EllipsisFilter(ScannedFilter):
-    """Drops documents of teasers.
+    """Drop documents that consist of teasers.
 
-    The score is the share of lines that end in an ellipsis or in "read more"; of a document without lines it is 0.
+    The score is the share of lines that end in an ellipsis or in "read more". A document without lines scores 0.
 
     >>> EllipsisFilter().score_document("And then..." + chr(10) + "He woke.")
     0.5
@@ -102,7 +102,7 @@ class EllipsisFilter(ScannedFilter):
         return share(sum(line.strip().lower().endswith(_ELLIPSES) for line in lines), len(lines), of_nothing=0.0)
 
     def features(self) -> tuple[str, ...]:
-        """Return what the score follows from."""
+        """Return the names of the features that the score is computed from."""
         return "lines", "ellipsis_lines"
 
     def score_features(self, features: Features) -> Any:  # noqa: ANN401
@@ -110,15 +110,15 @@ class EllipsisFilter(ScannedFilter):
         return share(features["ellipsis_lines"], features["lines"], of_nothing=0.0)
 
     def keep_document(self, score: float) -> bool:
-        """Keep up to the given share."""
+        """Keep the document if ``score <= max_num_lines_ending_with_ellipsis_ratio``."""
         return score <= self.max_num_lines_ending_with_ellipsis_ratio
 
 
 class BoilerPlateStringFilter(ScannedFilter):
-    """Drops documents that consist of cookie notices, terms of use and the like.
+    """Drop documents that consist of cookie notices, terms of use and similar boilerplate.
 
-    The score is the share of paragraphs with such a phrase, 1 if there is a "lorem ipsum"; of an empty document 0.
-    ``remove_if_at_top_or_bottom`` is taken for compatibility and changes nothing.
+    The score is the share of paragraphs with such a phrase; 1 if the text contains "lorem ipsum". An empty document
+    scores 0. ``remove_if_at_top_or_bottom`` is accepted for compatibility and has no effect.
 
     >>> BoilerPlateStringFilter().score_document("We use cookies.")
     1.0
@@ -135,7 +135,7 @@ class BoilerPlateStringFilter(ScannedFilter):
         return _share_of_boilerplate(split_paragraphs(text))
 
     def features(self) -> tuple[str, ...]:
-        """Return what the score follows from."""
+        """Return the names of the features that the score is computed from."""
         return "paragraphs", "boilerplate_paragraphs", "lorem_ipsum", "lowers_to_ascii"
 
     def score_features(self, features: Features) -> Any:  # noqa: ANN401
@@ -148,7 +148,7 @@ class BoilerPlateStringFilter(ScannedFilter):
         return scores
 
     def keep_document(self, score: float) -> bool:
-        """Keep up to the given share."""
+        """Keep the document if ``score <= max_boilerplate_string_ratio``."""
         return score <= self.max_boilerplate_string_ratio
 
 

@@ -1,4 +1,4 @@
-"""A modifier: a document in, the changed document out."""
+"""The modifier interface: a document in, the changed document out."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from penstock.text.reported_name import Named
 
 
 class DocumentModifier(Named):
-    """Changes documents; write ``modify_document``, and give it to ``Modify``.
+    """Change documents; a subclass defines ``modify_document`` and is used with ``Modify``.
 
-    It is given the value of the input field, or, of several input fields, their values by name. It never sees a null
-    document: that stays null.
+    ``modify_document`` is called with the value of the input field, or, with several input fields, with their values as
+    keyword arguments. Null documents are not passed to it and remain null. The class attribute ``name`` is the name in
+    tables and errors; without it the class name is used.
 
     >>> class Shout(DocumentModifier):
     ...     def modify_document(self, text: str) -> str:
@@ -29,10 +30,10 @@ class DocumentModifier(Named):
 
 
 class TextModifier(DocumentModifier):
-    """A modifier of texts that is shown the whole column and touches only documents that can change.
+    """Change texts column by column, calling ``modify_document`` only for documents that can change.
 
-    ``could_change`` is a quick look that may let too much pass, never too little. Where Arrow has a function that does
-    the work, ``modify_texts`` is overridden.
+    ``could_change`` is a quick test that may select too many documents but never too few. A subclass overrides
+    ``modify_texts`` if Arrow has a function that does the work.
 
     >>> class Tidy(TextModifier):
     ...     def could_change(self, texts: pa.Array) -> pa.Array:
@@ -45,11 +46,11 @@ class TextModifier(DocumentModifier):
     """
 
     def could_change(self, texts: pa.Array) -> pa.Array:
-        """Tell of each document whether it might come out different."""
+        """Return, for each document, whether it may change."""
         return pc.is_valid(texts)
 
     def modify_texts(self, texts: pa.Array) -> pa.Array:
-        """Return the changed documents; the very same array if none did."""
+        """Return the changed documents; the same array object if none changed."""
         suspects = pc.fill_null(self.could_change(texts), False)
         documents = texts.filter(suspects).to_pylist()
         modified = [self.modify_document(text) for text in documents]

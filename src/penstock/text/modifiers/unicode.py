@@ -24,9 +24,10 @@ _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 class UnicodeReformatter(TextModifier):
-    """Repairs mojibake, HTML entities and stray control characters; the parameters are those of ftfy's configuration.
+    """Repair mojibake, HTML entities and stray control characters with ftfy.
 
-    ``config`` takes a whole ``ftfy.TextFixerConfig`` instead. Needs ``penstock[clean]``.
+    The parameters are those of ``ftfy.TextFixerConfig``; ``config`` takes a whole configuration instead. Needs
+    ``penstock[clean]``.
 
     >>> UnicodeReformatter().modify_document("l'humanitÃ© &amp; co")
     "l'humanité & co"
