@@ -35,7 +35,7 @@ def test_ids_are_unique_in_the_run_and_the_same_in_the_next(tmp_path: Path) -> N
 
 
 def test_ids_of_others_are_replaced_only_if_asked() -> None:
-    with pytest.raises(StageError, match=r"column 'id' is there already.* overwrite=True"):
+    with pytest.raises(StageError, match=r"column 'id' exists already.* overwrite=True"):
         run_stage(AddId("id"), make_batch(["a"]))
     [batch] = run_stage(AddId("id", overwrite=True), make_batch(["a", "b"]))
     assert batch.to_pyarrow()["id"].to_pylist() == ["0_0_0", "0_0_1"]  # type: ignore[attr-defined]

@@ -70,6 +70,6 @@ def test_large_blocks_are_read_that_way(monkeypatch: pytest.MonkeyPatch) -> None
     lines = lines_of(b'{"id": 1, "text": "one"}\n{"id": 2.50, "text": "two"}')
     expected = {"id": ["1", "2.50"], "text": ["one", "two"]}
     for large in (10**6, 1):
-        monkeypatch.setattr(json_fields, "_LARGE", large)
+        monkeypatch.setattr(json_fields, "_MIN_KERNEL_BYTES", large)
         found = decode_fields(lines, ["id", "text"])
         assert {name: values.to_pylist() for name, (_, values) in found.items()} == expected
