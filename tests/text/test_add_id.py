@@ -34,7 +34,7 @@ def test_ids_are_unique_in_the_run_and_the_same_in_the_next(tmp_path: Path) -> N
     assert ids(tmp_path, "two") == first
 
 
-def test_ids_of_others_are_replaced_only_if_asked() -> None:
+def test_existing_ids_are_replaced_only_if_requested() -> None:
     with pytest.raises(StageError, match=r"column 'id' exists already.* overwrite=True"):
         run_stage(AddId("id"), make_batch(["a"]))
     [batch] = run_stage(AddId("id", overwrite=True), make_batch(["a", "b"]))

@@ -85,7 +85,7 @@ def test_fineweb_names_the_rule_that_drops_a_page(text: str, rule: str) -> None:
     assert dropped_by(FineWebQuality(), text) == rule
 
 
-def test_a_rule_may_be_left_out() -> None:
+def test_a_rule_can_be_turned_off() -> None:
     none: dict[str, Any] = dict.fromkeys(
         ("dup_line_frac", "dup_para_frac", "dup_line_char_frac", "dup_para_char_frac"), None
     )

@@ -51,7 +51,7 @@ class ArxivIterator(DocumentIterator):
                         if member.isfile():
                             yield _paper(member, papers, source)
             except (tarfile.TarError, EOFError, zlib.error) as error:
-                yield Damaged(f"the archive breaks off: {error}; was it downloaded whole?", stream.tell())
+                yield Damaged(f"the archive is truncated: {error}; was it downloaded completely?", stream.tell())
 
     def output_columns(self) -> list[str]:
         """Return the fields of a record."""
@@ -82,7 +82,7 @@ def _unpack(packed: bytes) -> bytes:
     decoder = zlib.decompressobj(31)
     unpacked = decoder.decompress(packed, _LARGEST_PAPER)
     if not decoder.eof:
-        whole = "it is larger than allowed" if len(unpacked) >= _LARGEST_PAPER else "it breaks off"
+        whole = "it is larger than allowed" if len(unpacked) >= _LARGEST_PAPER else "it is truncated"
         raise ValueError(f"cannot be decompressed: {whole}")
     return unpacked
 

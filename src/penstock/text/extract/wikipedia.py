@@ -88,12 +88,12 @@ def _pages(members: Members) -> Iterator[bytes | Damaged]:
             yield Damaged(f"the stream at byte {members.start}: {error}", members.start)
             buffer.clear()
             searched = 0
-            if not members.step_over(b""):
+            if not members.skip_to(b""):
                 return
             continue
         if not piece:
             if _BEGIN in buffer:
-                yield Damaged("the file ends in the middle of a page; was it downloaded whole?", members.start)
+                yield Damaged("the file ends in the middle of a page; was it downloaded completely?", members.start)
             return
         buffer += piece
 
