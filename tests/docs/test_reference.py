@@ -20,8 +20,6 @@ WITHOUT_EXAMPLE: frozenset[str] = frozenset(
         "ExactDeduplicationWorkflow",
         "FuzzyDeduplicationWorkflow",
         "LineDeduplicationWorkflow",
-        "ListSink",
-        "ListSource",
         "RayClient",
         "SlurmRayClient",
         "StreamingExecutor",
@@ -29,7 +27,6 @@ WITHOUT_EXAMPLE: frozenset[str] = frozenset(
         "TextDuplicatesRemovalWorkflow",
         "UrlDeduplicationWorkflow",
         "Verdicts",
-        "run_stage_with_rejections",
     ]
 )
 
