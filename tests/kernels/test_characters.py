@@ -1,4 +1,4 @@
-"""What kind each character is: Python's own predicates on all of Unicode are the reference."""
+"""Character flags agree with Python's predicates for all of Unicode."""
 
 import sys
 

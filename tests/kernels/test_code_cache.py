@@ -1,4 +1,4 @@
-"""Where compiled kernels are kept: never where another user could put code of their own, and somewhere in any container."""
+"""The folder for compiled kernels: never one that another user can write to, and one in any container."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scan against plain Python: every feature, any text, wherever it lies in a buffer."""
+"""The scan agrees with plain Python: every feature, any text, at any offset of a buffer."""
 
 import random
 import re

@@ -1,4 +1,4 @@
-"""Signatures from a GPU are those of the CPU, bit for bit."""
+"""Signatures computed on a GPU equal those of the CPU, bit for bit."""
 
 import pyarrow as pa
 import pytest

@@ -1,4 +1,4 @@
-"""AddId: ids that follow from the input, and never take the place of others unasked."""
+"""AddId: ids depend on the input, and replace existing ones only if requested."""
 
 from __future__ import annotations
 

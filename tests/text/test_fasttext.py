@@ -1,4 +1,4 @@
-"""Language and quality, asked of real fastText models."""
+"""Language and quality filters with real fastText models."""
 
 from __future__ import annotations
 

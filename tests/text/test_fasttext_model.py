@@ -1,4 +1,4 @@
-"""Our reading of a model gives what fastText itself gives."""
+"""FastTextModel returns the same results as the fastText library."""
 
 from __future__ import annotations
 

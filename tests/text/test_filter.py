@@ -1,4 +1,4 @@
-"""``Filter``: documents chosen by what a column of theirs holds."""
+"""``Filter``: keep documents by the value of a column."""
 
 from typing import Any
 

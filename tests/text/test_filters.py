@@ -1,4 +1,4 @@
-"""Each filter: a text, its score, and the verdict. No text at all is a text too."""
+"""Each filter: a text, its score, and the decision; empty documents included."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Rule sets with a name: which rules they stand for, and what those keep of a page."""
+"""Rule sets: the rules they expand into, and the pages these keep."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A sample of an input: spread over all of it, the same every time, and no more read than taken."""
+"""Input samples: spread over the whole input, reproducible, and no more is read than taken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a kernel takes out of JSON lines is what a JSON parser takes out of them."""
+"""The kernel that decodes JSON lines returns the same values as a JSON parser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON lines in, JSON lines out: a field that no stage touches comes out exactly as it went in."""
+"""Read and write JSONL: a field that no stage changes is written exactly as it was read."""
 
 import bz2
 import gzip

@@ -1,4 +1,4 @@
-"""What cannot be read is set aside with file, line, byte and reason; the rest is read; nothing vanishes."""
+"""Bad lines are set aside with file, line, byte and reason; all other lines are read."""
 
 import bz2
 import gzip

@@ -1,4 +1,4 @@
-"""Whatever a stage does to some fields of some documents, everything else comes out as it was spelled."""
+"""Fields and documents that a stage does not change keep their spelling."""
 
 import copy
 import json

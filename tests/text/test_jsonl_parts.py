@@ -1,4 +1,4 @@
-"""A file larger than a block is read in parts: every line in exactly one of them, wherever the cuts fall."""
+"""A file larger than a block is read in parts: every line is in exactly one of them."""
 
 import bz2
 import gzip

@@ -1,4 +1,4 @@
-"""A line that is longer than allowed is set aside, however the file is read, and never held in memory as a whole."""
+"""A line that is too long is set aside, however the file is read, and never held in memory as a whole."""
 
 import bz2
 import gzip

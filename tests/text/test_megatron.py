@@ -1,4 +1,4 @@
-"""MegatronTokenizerWriter, read back by a reader of its own that follows the published layout of the files."""
+"""MegatronTokenizerWriter, read back by an independent reader of the published file layout."""
 
 from __future__ import annotations
 

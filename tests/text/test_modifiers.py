@@ -1,4 +1,4 @@
-"""What each modifier makes of a document; and that a column at once gives the same as one document after the other."""
+"""The text that each modifier returns; modifying a column equals modifying each document."""
 
 from __future__ import annotations
 

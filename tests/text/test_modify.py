@@ -1,4 +1,4 @@
-"""Modify: one modifier or a chain, one field or several, in place or beside, and nothing touched without need."""
+"""Modify: one modifier or a chain, one field or several, in place or in another column."""
 
 from __future__ import annotations
 

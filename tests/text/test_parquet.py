@@ -1,4 +1,4 @@
-"""Parquet in, Parquet out, and JSON through Parquet without a change."""
+"""Read and write Parquet, and keep JSON values through Parquet."""
 
 import datetime
 import json

@@ -1,4 +1,4 @@
-"""Filters as a stage: one or several, merged or apart, and always the same documents."""
+"""ScoreFilter and Score: one filter or several, merged or separate, keep the same documents."""
 
 import json
 from collections.abc import Sequence
@@ -202,7 +202,7 @@ def test_a_column_that_is_not_text_is_named() -> None:
 
 
 def test_a_score_does_not_depend_on_neighbouring_documents() -> None:
-    # A column in which one value is no text is kept as JSON; the documents must not be scored as JSON.
+    # A column with a value that is not text is stored as JSON; the documents must not be scored as JSON.
     lines = [json.dumps({"text": text}) + "\n" for text in ('one "two"\nthree', 5)]
     alone = parse_rows(lines[0].encode()).to_table()
     beside = parse_rows("".join(lines).encode()).to_table()
@@ -299,7 +299,7 @@ def test_a_ledger_has_all_scan_scores_and_the_scores_of_documents_that_reached_p
     assert words.scores is not None
     assert words.scores.tolist() == [1, 2, 3, 4, 2]
     assert words.kept.tolist() == [False, True, True, True, True]
-    assert length.rows.tolist() == [10, 20, 30, 40], "a filter in plain Python sees only who is left"
+    assert length.rows.tolist() == [10, 20, 30, 40], "a filter in plain Python sees only the remaining documents"
     assert length.kept.tolist() == [True, False, False, True]
     assert lines.rows.tolist() == [0, 10, 20, 30, 40], "a scan scores all, so that other bounds can be tried later"
     assert lines.kept.tolist() == [True, True, True, False, False]

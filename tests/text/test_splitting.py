@@ -1,4 +1,4 @@
-"""Documents into segments and back."""
+"""Split documents into segments and join them again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TokenCountFilter: real tokenizers, all of the text, and an error that says what to do."""
+"""TokenCountFilter with real tokenizers, whole texts, and an error that says what to do."""
 
 from __future__ import annotations
 

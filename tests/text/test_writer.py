@@ -1,4 +1,4 @@
-"""What is written, under which name, and what happens to what was there before."""
+"""Output files: content, names, and what happens to existing files."""
 
 import errno
 import json
@@ -383,7 +383,7 @@ def test_a_large_batch_is_written_as_several_files(tmp_path: Path, writer: Any, 
     numbers = [number for batch in batches for number in batch.to_pyarrow()["id"].to_pylist()]  # type: ignore[attr-defined]
     assert sorted(numbers) == list(range(100))
     assert all(task.num_bytes < 11_000 for task in batches)
-    # Fewer documents than last time leave nothing of last time behind.
+    # A run with fewer documents removes the extra files of the earlier run.
     [again] = run(source, ScoreFilter(WordCountFilter(min_words=3)), writer(tmp_path / "out", target_file_size="1MB"))
     assert data_files(tmp_path / "out") == [Path(again.data[0]).name]
     assert (

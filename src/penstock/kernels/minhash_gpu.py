@@ -58,7 +58,7 @@ class GpuMinHash:
     def from_host(self, data: torch.Tensor, offsets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return signatures of texts in host memory; copies overlap with computation.
 
-        Memory that is pinned already is copied from as it lies; other memory goes through two buffers that are.
+        Pinned memory is copied directly; other memory is copied through two pinned buffers.
         """
         rows = len(offsets) - 1
         signature = torch.empty((rows, self._count), dtype=self._dtype, pin_memory=True)

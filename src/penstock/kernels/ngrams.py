@@ -64,7 +64,7 @@ def count_repetition(
     """Fill in the features of n-grams.
 
     ``top[n]`` and ``duplicate[n]`` say in which feature the characters of the most frequent n-gram, and those in
-    repeated n-grams, are wanted; -1 where nobody asks. The last five arrays are room to work in.
+    repeated n-grams, are wanted; -1 if it is not requested. The last five arrays are buffers.
     """
     longest = top.size - 1
     for n in range(1, longest + 1):

@@ -1,4 +1,4 @@
-"""Downloads over a network that does its worst."""
+"""Downloads over an unreliable network."""
 
 import hashlib
 import re

@@ -1,4 +1,4 @@
-"""What downloaded files are called."""
+"""Names of downloaded files."""
 
 import re
 from urllib.parse import quote

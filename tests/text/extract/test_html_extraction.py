@@ -1,4 +1,4 @@
-"""Text out of pages: three algorithms, many languages, and pages that mean harm."""
+"""Extract text from pages: three algorithms, many languages, and hostile pages."""
 
 import os
 from pathlib import Path

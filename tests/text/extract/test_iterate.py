@@ -1,4 +1,4 @@
-"""Files to documents with an iterator and an extractor of one's own, and archives with a reader."""
+"""Make documents of files with a user's iterator and extractor, and read archives with a reader."""
 
 import gzip
 from collections.abc import Iterator

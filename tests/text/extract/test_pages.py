@@ -1,4 +1,4 @@
-"""From what a crawler stored to the text a browser would show."""
+"""From stored HTTP responses to decoded pages."""
 
 import gzip
 import zlib

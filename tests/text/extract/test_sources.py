@@ -1,4 +1,4 @@
-"""Common Crawl, Wikipedia and arXiv, from the list of files to documents, served by a server of our own."""
+"""Common Crawl, Wikipedia and arXiv, from the list of files to documents, with a local server."""
 
 import bz2
 import gzip
@@ -147,7 +147,7 @@ def test_single_records_are_fetched_by_offset_and_length(server: FlakyServer) ->
     [made], rejections = run_stage_with_rejections(stage, places(server))
     assert table(made)["binary_content"].to_pylist() == [page("one").encode(), page("two").encode()]
     reasons = [one.reason for one in rejections]
-    assert "no response at this place" in reasons[0]
+    assert "no response at this offset" in reasons[0]
     assert "has no bytes 1000000" in reasons[1]
     assert "HTTP 404" in reasons[2]
     [kept] = run_stage(CommonCrawlWARCReader(base_url=f"{server.url}/", drop_failed=False), places(server))

@@ -1,4 +1,4 @@
-"""Archives: what is whole is read, what is damaged is named, and neither is taken for the other."""
+"""WARC files: good records are read, damaged ones are reported."""
 
 import bz2
 import gzip

@@ -159,4 +159,4 @@ def page_of(piece: bytes) -> bytes:
             return parse_response(record.block).body
         if record.kind in ("conversion", "resource"):
             return record.block
-    raise ValueError("there is no response at this place of the archive")
+    raise ValueError("the archive has no response at this offset")

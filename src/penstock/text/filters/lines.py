@@ -1,4 +1,4 @@
-"""Filters by the lines and paragraphs of a document: how they begin, how they end, what they say."""
+"""Filters by the lines and paragraphs of a document: bullets, end punctuation, ellipses, boilerplate."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class EllipsisFilter(ScannedFilter):
         self.max_num_lines_ending_with_ellipsis_ratio = max_num_lines_ending_with_ellipsis_ratio
 
     def score_document(self, text: str) -> float:
-        """Return the share of lines that break off."""
+        """Return the share of lines that end in an ellipsis or in ``read more``."""
         lines = split_lines(text)
         return share(sum(line.strip().lower().endswith(_ELLIPSES) for line in lines), len(lines), of_nothing=0.0)
 
@@ -106,7 +106,7 @@ class EllipsisFilter(ScannedFilter):
         return "lines", "ellipsis_lines"
 
     def score_features(self, features: Features) -> Any:  # noqa: ANN401
-        """Return the share of lines that break off of each document."""
+        """Return the share of such lines of each document."""
         return share(features["ellipsis_lines"], features["lines"], of_nothing=0.0)
 
     def keep_document(self, score: float) -> bool:
@@ -142,7 +142,7 @@ class BoilerPlateStringFilter(ScannedFilter):
         """Return the share of boilerplate paragraphs of each document."""
         shares = features["boilerplate_paragraphs"] / features["paragraphs"]
         scores = np.where(features["lorem_ipsum"], 1.0, shares)
-        # The Kelvin sign in "cooKies" is a k to Python and three bytes to the scan.
+        # Python lowers the Kelvin sign in "cooKies" to k; the scan sees three bytes.
         for row in np.flatnonzero(features["lowers_to_ascii"]):
             scores[row] = _share_of_boilerplate(features.paragraphs(int(row)))
         return scores
