@@ -49,7 +49,18 @@ def run_stage(stage: ProcessingStage[Any, Any], *tasks: Task[Any]) -> list[Task[
 def run_stage_with_rejections(
     stage: ProcessingStage[Any, Any], *tasks: Task[Any]
 ) -> tuple[list[Task[Any]], list[Rejection]]:
-    """Run a stage, and return its outputs and the records it set aside."""
+    """Run a stage, and return its outputs and the records it set aside.
+
+    >>> import tempfile
+    >>> from penstock.core.files import FileGroupTask
+    >>> from penstock.text import JsonlReaderStage
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
+    ...     _ = file.write('{"text": "one"}' + chr(10) + "not JSON")
+    ...     file.flush()
+    ...     [batch], [rejected] = run_stage_with_rejections(JsonlReaderStage(), FileGroupTask("demo", [file.name]))
+    >>> batch.num_items, rejected.position
+    (1, 2)
+    """
     result = _run(stage, tasks)
     return result.outputs, result.rejections
 
@@ -64,7 +75,15 @@ def _run(stage: ProcessingStage[Any, Any], tasks: Sequence[Task[Any]]) -> ChainR
 
 
 class ListSource(ProcessingStage[EmptyTask, Task[Any]]):
-    """A source that emits the tasks it was constructed with."""
+    """A source that emits the tasks it was constructed with.
+
+    >>> from penstock import InlineExecutor, Pipeline
+    >>> sink = ListSink()
+    >>> pipeline = Pipeline("demo", stages=[ListSource([make_batch(["one", "two"])]), sink])
+    >>> _ = pipeline.run(InlineExecutor(show_progress=False))
+    >>> [task.num_items for task in sink.tasks]
+    [2]
+    """
 
     name = "list_source"
 
@@ -77,7 +96,13 @@ class ListSource(ProcessingStage[EmptyTask, Task[Any]]):
 
 
 class ListSink(ProcessingStage[Task[Any], Task[Any]]):
-    """A sink that collects tasks from all worker processes in ``tasks``, in the order of the input."""
+    """A sink that collects tasks from all worker processes in ``tasks``, in the order of the input.
+
+    >>> sink = ListSink()
+    >>> _ = run_stage(sink, make_batch(["one", "two"]))
+    >>> [task.num_items for task in sink.tasks]
+    [2]
+    """
 
     name = "list_sink"
 

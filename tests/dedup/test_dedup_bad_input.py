@@ -98,7 +98,7 @@ def test_damaged_file_is_reported_and_other_files_are_processed(tmp_path: Path, 
     write_corpus(tmp_path, "parquet", write_parquet)
     whole = (tmp_path / "in/a/part.parquet").read_bytes()
     (tmp_path / "in/a/broken.parquet").write_bytes(whole[:-100])
-    with pytest.raises(PenstockError, match=r"broken\.parquet: not a whole Parquet file"):
+    with pytest.raises(PenstockError, match=r"broken\.parquet: not a complete Parquet file"):
         workflow(tmp_path, input_filetype="parquet").run(StreamingExecutor(show_progress=False, cpus=2))
     assert len(read_documents(tmp_path / "out/deduplicated")) == len(KEPT_EXACT if workflow is exact else KEPT_FUZZY)
 

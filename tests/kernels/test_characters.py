@@ -1,4 +1,4 @@
-"""What kind each character is: Python's own predicates on all of Unicode are the reference."""
+"""Character flags agree with Python's predicates for all of Unicode."""
 
 import sys
 
@@ -26,7 +26,7 @@ def test_white_space_beyond_ascii_begins_with_four_bytes_only() -> None:
     assert leads == {0xC2, 0xE1, 0xE2, 0xE3}
 
 
-def test_a_byte_counts_as_the_character_it_is() -> None:
+def test_byte_counters_agree_with_python() -> None:
     counters = c.byte_counters()
     for byte in range(256):
         counts = [(int(counters[byte]) >> (8 * i)) & 255 for i in range(8)]

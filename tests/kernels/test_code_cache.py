@@ -1,4 +1,4 @@
-"""Where compiled kernels are kept: never where another user could put code of their own, and somewhere in any container."""
+"""The folder for compiled kernels: never one that another user can write to, and one in any container."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_without_a_writable_package_and_home_code_is_kept_in_a_private_temporary
 
 
 @needs_mounts
-def test_a_temporary_folder_that_another_user_has_made_is_not_used(tmp_path: Path) -> None:
+def test_a_temporary_folder_of_another_user_is_not_used(tmp_path: Path) -> None:
     planted = tmp_path / f"temporary/penstock-cache-{os.getuid()}"
     planted.mkdir(parents=True)
     os.chown(planted, 12345, 12345)
@@ -75,7 +75,7 @@ def test_a_temporary_folder_that_another_user_has_made_is_not_used(tmp_path: Pat
     assert list(planted.iterdir()) == []
 
 
-def test_a_chosen_folder_that_all_users_can_change_is_refused(tmp_path: Path) -> None:
+def test_a_configured_folder_that_all_users_can_write_to_is_refused(tmp_path: Path) -> None:
     shared = tmp_path / "shared"
     shared.mkdir()
     shared.chmod(0o777)
@@ -90,7 +90,7 @@ def test_a_chosen_folder_that_all_users_can_change_is_refused(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("mode", "is_private"), [(0o700, True), (0o755, True), (0o777, False), (0o1777, False), (0o775, False)]
 )
-def test_only_a_folder_that_nobody_else_can_change_is_private(mode: int, is_private: bool, tmp_path: Path) -> None:
+def test_only_a_folder_that_no_other_user_can_write_to_is_private(mode: int, is_private: bool, tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     if mode == 0o775 and os.getuid() == 0:
@@ -101,7 +101,7 @@ def test_only_a_folder_that_nobody_else_can_change_is_private(mode: int, is_priv
     assert (why_not_private(folder) is None) is is_private
 
 
-def test_a_folder_below_one_that_others_can_change_is_not_private(tmp_path: Path) -> None:
+def test_a_folder_inside_one_that_other_users_can_write_to_is_not_private(tmp_path: Path) -> None:
     (tmp_path / "open/inside").mkdir(parents=True)
     (tmp_path / "open").chmod(0o777)
     assert why_not_private(tmp_path / "open/inside") == f"{tmp_path / 'open'} can be changed by every user"
@@ -109,9 +109,7 @@ def test_a_folder_below_one_that_others_can_change_is_not_private(tmp_path: Path
     assert why_not_private(tmp_path / "open/inside") is None
 
 
-def test_the_cache_of_a_user_is_in_the_home_folder_if_that_is_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_user_cache_is_in_the_home_folder_if_it_exists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert user_cache() == tmp_path / "cache/penstock"
     monkeypatch.delenv("XDG_CACHE_HOME")

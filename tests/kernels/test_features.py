@@ -1,4 +1,4 @@
-"""The scan against plain Python: every feature, any text, wherever it lies in a buffer."""
+"""The scan agrees with plain Python: every feature, any text, at any offset of a buffer."""
 
 import random
 import re
@@ -131,12 +131,12 @@ CONTROL_TEXT = st.lists(st.sampled_from([*CONTROLS, "\0" * 7, "a"]), max_size=18
 @example(["\x01", ""], "\n\n")
 @example(["\x08" + "\0" * 7, ""], "\n\n")
 @example(["\x09" + "\0" * 7 + "a", "\x0a" + "\0" * 7 + "a\0"], "\n\n")
-def test_texts_of_control_characters_are_told_apart(parts: list[str], separator: str) -> None:
+def test_texts_of_control_characters_have_the_features_python_finds(parts: list[str], separator: str) -> None:
     texts = [separator.join(parts)]
     assert_found(texts, Features.of(pa.array(texts, pa.large_string()), EVERYTHING))
 
 
-def test_no_two_short_texts_of_control_characters_are_taken_for_equal() -> None:
+def test_short_paragraphs_of_control_characters_are_counted_as_distinct() -> None:
     paragraphs = ["", *CONTROLS, *(a + b for a in CONTROLS for b in CONTROLS)]
     paragraphs += [chr(size) + "\0" * (size - 1) for size in range(3, 200)]
     text = "\n\n".join(paragraphs)
@@ -148,7 +148,7 @@ def test_no_two_short_texts_of_control_characters_are_taken_for_equal() -> None:
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
-def test_texts_may_lie_anywhere_in_a_column(kind: pa.DataType) -> None:
+def test_texts_are_scanned_at_any_offset_of_a_column(kind: pa.DataType) -> None:
     texts = ["left out", "one two", "", "drei vier", "五", "left out too"]
     column = pa.chunked_array([pa.array(texts[:3], kind), pa.array(texts[3:], kind)]).slice(1, 4)
     assert_found(texts[1:5], Features.of(column, EVERYTHING))
@@ -163,12 +163,12 @@ def test_a_null_is_an_empty_text() -> None:
 
 
 @pytest.mark.parametrize("texts", [[], [None], ["", ""]])
-def test_there_may_be_nothing_to_scan(texts: list[str | None]) -> None:
+def test_an_empty_column_can_be_scanned(texts: list[str | None]) -> None:
     assert Features.of(pa.array(texts, pa.large_string()), ["words"])["words"].tolist() == [0] * len(texts)
     assert Features.of(pa.chunked_array([], pa.large_string()), ["words"])["words"].tolist() == []
 
 
-def test_a_document_larger_than_all_others_gets_room_of_its_own() -> None:
+def test_a_very_large_document_gets_its_own_workspace() -> None:
     large = "to be or not to be that is the question\n\n" * 40_000
     features = Features.of(pa.array(["one two", large, "three"], pa.large_string()), EVERYTHING)
     assert features["words"].tolist() == [2, 400_000, 1]
@@ -243,7 +243,7 @@ def test_the_scan_of_a_large_document_takes_a_small_multiple_of_its_size() -> No
     assert float(done.stdout) < 9
 
 
-def test_only_what_is_asked_for_is_there() -> None:
+def test_only_the_requested_features_are_available() -> None:
     features = Features.of(pa.array(["a"]), ["words"])
     assert list(features) == ["words"]
     assert len(features) == 1
@@ -253,6 +253,6 @@ def test_only_what_is_asked_for_is_there() -> None:
 
 @settings(deadline=None, max_examples=100)
 @given(st.lists(TEXT, min_size=1, max_size=3), st.sampled_from(EVERYTHING))
-def test_a_feature_is_the_same_whatever_else_is_asked_for(texts: list[str], name: str) -> None:
+def test_a_feature_does_not_depend_on_the_other_requested_features(texts: list[str], name: str) -> None:
     column = pa.array(texts, pa.large_string())
     np.testing.assert_array_equal(Features.of(column, [name])[name], Features.of(column, EVERYTHING)[name])

@@ -1,4 +1,4 @@
-"""Signatures from a GPU are those of the CPU, bit for bit."""
+"""Signatures computed on a GPU equal those of the CPU, bit for bit."""
 
 import pyarrow as pa
 import pytest
@@ -19,7 +19,7 @@ TEXTS = [
 
 @pytest.mark.parametrize(("bits", "count"), [(32, 260), (64, 112), (32, 7)])
 @pytest.mark.parametrize("width", [5, 24])
-def test_signatures_are_those_of_the_cpu(bits: int, count: int, width: int) -> None:
+def test_signatures_equal_those_of_the_cpu(bits: int, count: int, width: int) -> None:
     from penstock.kernels.minhash_gpu import GpuMinHash
 
     texts = pa.array(TEXTS, pa.large_string())

@@ -107,7 +107,7 @@ def test_invalid_changes_raise_an_error_that_says_what_is_valid(tmp_path: Path, 
 class Moody(WordCountFilter):
     """Decides by more than the score: by a state that changes with every document."""
 
-    _name = "moody"
+    name = "moody"
 
     def __init__(self, min_words: int = 2) -> None:
         super().__init__(min_words)

@@ -1,4 +1,4 @@
-"""What a stage records of the documents it decides about."""
+"""Read the verdicts that a stage records for the ledger."""
 
 from typing import Any
 

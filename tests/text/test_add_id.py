@@ -1,4 +1,4 @@
-"""AddId: ids that follow from the input, and never take the place of others unasked."""
+"""AddId: ids depend on the input, and replace existing ones only if requested."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def test_ids_are_unique_in_the_run_and_the_same_in_the_next(tmp_path: Path) -> N
     assert ids(tmp_path, "two") == first
 
 
-def test_ids_of_others_are_replaced_only_if_asked() -> None:
-    with pytest.raises(StageError, match=r"column 'id' is there already.* overwrite=True"):
+def test_existing_ids_are_replaced_only_if_requested() -> None:
+    with pytest.raises(StageError, match=r"column 'id' exists already.* overwrite=True"):
         run_stage(AddId("id"), make_batch(["a"]))
     [batch] = run_stage(AddId("id", overwrite=True), make_batch(["a", "b"]))
     assert batch.to_pyarrow()["id"].to_pylist() == ["0_0_0", "0_0_1"]  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Language and quality, asked of real fastText models."""
+"""Language and quality filters with real fastText models."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_quality_follows_the_words(model: Path) -> None:
     assert opposite.score_document("cheap pills") == pytest.approx(1 - bad, abs=1e-4)
 
 
-def test_a_model_that_knows_nothing_of_a_document_gives_it_0(tmp_path: Path) -> None:
+def test_a_document_without_known_words_scores_0(tmp_path: Path) -> None:
     train(tmp_path / "model.bin", {"__label__hq": ["a"], "__label__lq": ["b"]})
     content = (tmp_path / "model.bin").read_bytes()
     (tmp_path / "model.bin").write_bytes(content.replace(b"</s>", b"<no>"))  # lines no longer end in a known word
@@ -86,7 +86,7 @@ def test_a_model_that_knows_nothing_of_a_document_gives_it_0(tmp_path: Path) -> 
     assert quality.score_document("") == pytest.approx(0, abs=1e-8)
 
 
-def test_the_draw_belongs_to_the_document_not_to_its_turn(model: Path) -> None:
+def test_the_random_draw_depends_on_the_document_not_on_the_order(model: Path) -> None:
     texts = [f"cheap pills {number}" for number in range(400)]
     stage = ScoreFilter(FastTextQualityFilter(model), score_field="quality")
     forwards = table(stage, make_batch(texts))["text"]
@@ -99,14 +99,16 @@ def test_the_draw_belongs_to_the_document_not_to_its_turn(model: Path) -> None:
     assert_stage_contract(stage, make_batch(texts[:3]))
 
 
-def test_the_chance_to_be_kept_is_that_of_a_pareto_draw(model: Path) -> None:
+def test_documents_are_kept_with_the_probability_of_a_pareto_draw(model: Path) -> None:
     quality = FastTextQualityFilter(model, alpha=3)
     for score in (0.0, 0.5, 0.9):
         kept = sum(quality.keep_document(score + number * 2.0**-52) for number in range(20_000)) / 20_000
         assert kept == pytest.approx((2 - score) ** -3, abs=0.015)
 
 
-def test_a_missing_or_broken_model_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_for_a_missing_or_broken_model_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     batch = make_batch(["a"])
     with pytest.raises(InputError, match=r"no model file .*Set model_path"):
         run_stage(ScoreFilter(FastTextQualityFilter(tmp_path / "none.bin")), batch)
@@ -120,7 +122,7 @@ def test_a_missing_or_broken_model_says_what_to_do(tmp_path: Path, monkeypatch: 
         FastTextLangId()
 
 
-def test_a_slice_of_text_in_pieces() -> None:
+def test_a_slice_of_a_chunked_column_is_scored_correctly() -> None:
     chunks = pa.chunked_array([[ENGLISH], [FRENCH, JAPANESE]])
     batch = DocumentBatch("test", pa.table({"text": chunks}).slice(1))
     assert table(ScoreFilter(FastTextLangId(lang="ja")), batch)["text"] == [JAPANESE]

@@ -1,4 +1,4 @@
-"""Our reading of a model gives what fastText itself gives."""
+"""FastTextModel returns the same results as the fastText library."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ def test_models_of_every_kind(
     expect_equal(read_model(str(path)), fasttext.load_model(str(path)).f, ["", " ", *texts])
 
 
-def test_a_batch_gives_what_each_document_gives() -> None:
+def test_scores_of_a_batch_equal_scores_of_single_documents() -> None:
     texts = ["the cat sat on the mat", "", "le chat est là", "猫がいる", "the the the"]
     alone = [OURS.predict([text]) for text in texts]
     assert OURS.predict(texts) == ([label for [label], _ in alone], [p for _, [p] in alone])
     assert OURS.predict([]) == ([], [])
 
 
-def test_what_is_no_classifier_is_refused(tmp_path: Path) -> None:
+def test_a_model_that_is_not_a_classifier_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "model.bin"
     fasttext_file.train(path, {"__label__a": ["x"], "__label__b": ["y"]})
     good = path.read_bytes()

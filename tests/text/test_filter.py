@@ -1,4 +1,4 @@
-"""``Filter``: documents chosen by what a column of theirs holds."""
+"""``Filter``: keep documents by the value of a column."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from penstock.text import Filter, WordCountFilter
 from penstock.text.io.json_rows import parse_rows
 
 
-def test_a_filter_looks_at_what_is_known() -> None:
+def test_a_filter_uses_the_value_of_an_existing_column() -> None:
     batch = make_batch(["x"] * 4, lang=["en", "de", "en", None], words=[5, 60, 70, 80])
     [kept] = run_stage(Filter([lambda lang: lang == "en", WordCountFilter()], ["lang", "words"]), batch)
     assert kept.data["id"].to_pylist() == ["doc-2"]
@@ -23,7 +23,7 @@ def test_a_filter_looks_at_what_is_known() -> None:
     assert Filter(WordCountFilter(), "words").name == "word_count"
 
 
-def test_a_filter_of_values_gets_them_as_they_are_also_where_they_are_of_several_kinds() -> None:
+def test_a_filter_on_a_column_of_mixed_types_receives_the_original_values() -> None:
     rows = parse_rows(b'{"tags": ["a", "b"]}\n{"tags": "a"}\n{"tags": 1}\n{"tags": null}\n{"id": 1}\n{"tags": [1e400]}')
     seen: list[Any] = []
 

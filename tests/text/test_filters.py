@@ -1,4 +1,4 @@
-"""Each filter: a text, its score, and the verdict. No text at all is a text too."""
+"""Each filter: a text, its score, and the decision; empty documents included."""
 
 from pathlib import Path
 from typing import Any
@@ -220,7 +220,7 @@ def test_every_filter_of_the_package_is_in_the_table() -> None:
 
 
 @pytest.mark.parametrize("rule", PURE, ids=lambda rule: rule.name)
-def test_every_filter_takes_documents_without_text(rule: DocumentFilter) -> None:
+def test_every_filter_accepts_documents_without_text(rule: DocumentFilter) -> None:
     # One such document crashes at least ten filters of the incumbent with a division by zero.
     stage = ScoreFilter(rule, score_field="score")
     everything = [
@@ -253,13 +253,13 @@ def test_the_scan_scores_as_the_filter_itself_does(rule: DocumentFilter, texts: 
     ]
 
 
-def test_a_phrase_in_letters_that_only_look_up_to_ascii_is_found() -> None:
+def test_a_phrase_with_non_ascii_letters_that_lower_to_ascii_is_found() -> None:
     # The lower case of the Kelvin sign is a plain k.
     [scored] = run_stage(Score(BOILERPLATE, "score"), make_batch(["We use coo\u212aies.", "We use cooxies."]))
     assert scored.data["score"].to_pylist() == [1.0, 0.0]
 
 
-def test_what_a_subclass_overrides_is_believed() -> None:
+def test_an_overridden_method_of_a_subclass_is_used() -> None:
     class Doubled(WordCountFilter):
         def score_document(self, text: str) -> int:
             return 2 * super().score_document(text)
@@ -277,12 +277,12 @@ def test_what_a_subclass_overrides_is_believed() -> None:
     assert kept.data["words"].to_pylist() == [1, 3]
 
 
-def test_parameters_are_what_the_filter_was_made_with() -> None:
+def test_parameters_are_the_constructor_arguments() -> None:
     assert WORDS.parameters() == {"min_words": 2, "max_words": 3, "lang": "en"}
     assert RepeatingTopNGramsFilter(n=3).parameters() == {"n": 3, "max_repeating_ngram_ratio": 0.2, "lang": "en"}
 
 
-def test_the_bounds_are_the_users() -> None:
+def test_thresholds_can_be_set() -> None:
     assert NonAlphaNumericFilter(0.5).keep_document(0.5)
     assert RepeatedLinesFilter(0.5).keep_document(0.5)
     assert not BoilerPlateStringFilter(max_boilerplate_string_ratio=0.1).keep_document(0.2)
@@ -298,7 +298,7 @@ def test_the_bounds_are_the_users() -> None:
         (lambda: TokenizerFertilityFilter(), "path_to_tokenizer is the file"),
     ],
 )
-def test_what_makes_no_sense_is_refused(make: Any, message: str) -> None:
+def test_invalid_filter_arguments_are_refused(make: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()
 
@@ -351,7 +351,7 @@ def test_bounds_per_extension(tmp_path: Path) -> None:
     assert PerExtensionFilter("C#", "cs", str(table)).score_document("int x;") == 0
     assert PerExtensionFilter("C#", "other", str(table)).score_document("int x;") == 0
     assert [python.keep_document(score) for score in (1, 0, None)] == [True, False, False]
-    with pytest.raises(ValueError, match="says nothing of the language 'Cobol'"):
+    with pytest.raises(ValueError, match="does not list the language 'Cobol'"):
         PerExtensionFilter("Cobol", "cob", str(table))
     with pytest.raises(InputError, match=r"cannot read the table no_such\.csv"):
         PerExtensionFilter("Python", "py", "no_such.csv")

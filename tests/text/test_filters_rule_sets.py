@@ -1,4 +1,4 @@
-"""Rule sets with a name: which rules they stand for, and what those keep of a page."""
+"""Rule sets: the rules they expand into, and the pages these keep."""
 
 from typing import Any
 
@@ -42,8 +42,8 @@ def test_ordinary_prose_passes_and_no_text_does_not(stage: ProcessingStage[Any, 
         ("Too short.", "word_count"),
         ("a " * 60, "mean_word_length"),
         ("extraordinarily " * 60, "mean_word_length"),
-        (PROSE + " #" * 20, "symbol_to_word"),
-        ("\n".join(f"• {PROSE[i:]}" for i in range(9)), "bullet_ratio"),
+        (PROSE + " #" * 20, "symbols_to_words"),
+        ("\n".join(f"• {PROSE[i:]}" for i in range(9)), "bullets"),
         (PROSE + "...", "ellipsis"),
         (PROSE + " 1234567" * 40, "words_without_alphabets"),
         ("alpha bravo charlie delta " * 20, "stop_words"),
@@ -57,9 +57,9 @@ def test_gopher_names_the_rule_that_drops_a_page(text: str, rule: str) -> None:
 def test_gopher_repetition_looks_at_lines_paragraphs_and_n_grams() -> None:
     names = [stage.name for stage in GopherRepetition().decompose()]
     assert names == [
-        "repeated_lines", "repeated_paragraphs", "repeated_lines_char", "repeated_paragraphs_char",
-        "repeating_top_2grams", "repeating_top_3grams", "repeating_top_4grams",
-        *(f"repeating_dup_{n}gram" for n in range(5, 11)),
+        "repeated_lines", "repeated_paragraphs", "repeated_lines_by_char", "repeated_paragraphs_by_char",
+        "repeating_top_2_grams", "repeating_top_3_grams", "repeating_top_4_grams",
+        *(f"repeating_duplicate_{n}_grams" for n in range(5, 11)),
     ]  # fmt: skip
     assert dropped_by(GopherRepetition(), "one line\n" * 9) == "repeated_lines"
     assert dropped_by(GopherRepetition(), PROSE + " and so on and" * 20).startswith("repeating_")
@@ -85,19 +85,20 @@ def test_fineweb_names_the_rule_that_drops_a_page(text: str, rule: str) -> None:
     assert dropped_by(FineWebQuality(), text) == rule
 
 
-def test_a_rule_may_be_left_out() -> None:
+def test_a_rule_can_be_turned_off() -> None:
     none: dict[str, Any] = dict.fromkeys(
         ("dup_line_frac", "dup_para_frac", "dup_line_char_frac", "dup_para_char_frac"), None
     )
     assert (
-        GopherRepetition(**none, top_n_grams=(), dup_n_grams=((7, 0.5),)).decompose()[0].name == "repeating_dup_7gram"
+        GopherRepetition(**none, top_n_grams=(), dup_n_grams=((7, 0.5),)).decompose()[0].name
+        == "repeating_duplicate_7_grams"
     )
     assert [stage.name for stage in FineWebQuality(None, short_line_thr=None, new_line_ratio=None).decompose()] == [
         "duplicate_line_characters"
     ]
     assert kept(GopherQuality(max_doc_words=None, max_avg_word_length=None), [PROSE]) == [PROSE]
     assert [stage.name for stage in C4Quality(min_num_sentences=None, filter_curly_bracket=False).decompose()] == [
-        "c4_lines",
+        "c4_line_remover",
         "lorem_ipsum",
     ]
 

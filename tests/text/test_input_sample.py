@@ -1,4 +1,4 @@
-"""A sample of an input: spread over all of it, the same every time, and no more read than taken."""
+"""Input samples: spread over the whole input, reproducible, and no more is read than taken."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def texts(places: list[SampleSpot]) -> list[bytes]:
     return [line for place in places for line in place.lines]
 
 
-def test_a_small_input_is_taken_whole_and_nothing_twice(tmp_path: Path) -> None:
+def test_a_small_input_is_sampled_completely_without_repeats(tmp_path: Path) -> None:
     for name in "abc":
         write_lines(tmp_path / f"{name}.jsonl", 10, name)
     found = texts(jsonl(tmp_path, 1000, 7))
     assert sorted(found) == sorted(b"".join(p.read_bytes() for p in tmp_path.iterdir()).splitlines(keepends=True))
 
 
-def test_a_large_file_is_entered_in_several_places(tmp_path: Path) -> None:
+def test_a_large_file_is_sampled_at_several_places(tmp_path: Path) -> None:
     write_lines(tmp_path / "a.jsonl", 10_000)
     places = jsonl(tmp_path, 100, 10)
     assert [place.count for place in places] == [10] * 10
@@ -41,7 +41,7 @@ def test_a_large_file_is_entered_in_several_places(tmp_path: Path) -> None:
     assert texts(places) == texts(jsonl(tmp_path, 100, 10))
 
 
-def test_many_files_are_looked_into_evenly(tmp_path: Path) -> None:
+def test_many_files_are_sampled_evenly(tmp_path: Path) -> None:
     for number in range(100):
         write_lines(tmp_path / f"{number:03}.jsonl", 50)
     assert len({place.file for place in jsonl(tmp_path, 200, 40)}) == 40
@@ -67,7 +67,7 @@ def test_one_endless_line_does_not_fill_the_memory(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("row_group_size", [7, 100, 10_000])
-def test_parquet_rows_are_taken_from_all_over(tmp_path: Path, row_group_size: int) -> None:
+def test_parquet_rows_are_sampled_from_the_whole_file(tmp_path: Path, row_group_size: int) -> None:
     table = pa.table({"text": [str(number) for number in range(1000)]})
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=row_group_size)
     places = list(sample_parquet(list_files(tmp_path, [".parquet"]).files, 50, 10))

@@ -1,4 +1,4 @@
-"""What a kernel takes out of JSON lines is what a JSON parser takes out of them."""
+"""The kernel that decodes JSON lines returns the same values as a JSON parser."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def assert_same(lines: Lines, names: list[str]) -> None:
 
 
 @given(st.lists(documents, min_size=1, max_size=6), st.booleans(), st.sampled_from([(",", ":"), (" ,\t", " : ")]))
-def test_any_document_gives_the_same_columns(rows: list[dict[str, Any]], ascii_only: bool, between: Any) -> None:
+def test_kernel_and_parser_return_the_same_columns(rows: list[dict[str, Any]], ascii_only: bool, between: Any) -> None:
     written = [json.dumps(row, ensure_ascii=ascii_only, separators=between) for row in rows]
     names = list(dict.fromkeys(["text", *(name for row in rows for name in row)]))
     assert_same(lines_of("\n".join(written).encode()), names)
@@ -66,10 +66,10 @@ def test_ways_to_write_a_text(line: bytes, text: str | None) -> None:
     assert_same(lines, ["text"])
 
 
-def test_large_blocks_are_read_that_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_blocks_are_decoded_by_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = lines_of(b'{"id": 1, "text": "one"}\n{"id": 2.50, "text": "two"}')
     expected = {"id": ["1", "2.50"], "text": ["one", "two"]}
     for large in (10**6, 1):
-        monkeypatch.setattr(json_fields, "_LARGE", large)
+        monkeypatch.setattr(json_fields, "_MIN_KERNEL_BYTES", large)
         found = decode_fields(lines, ["id", "text"])
         assert {name: values.to_pylist() for name, (_, values) in found.items()} == expected

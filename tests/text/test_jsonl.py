@@ -1,4 +1,4 @@
-"""JSON lines in, JSON lines out: a field that no stage touches comes out exactly as it went in."""
+"""Read and write JSONL: a field that no stage changes is written exactly as it was read."""
 
 import bz2
 import gzip
@@ -61,7 +61,7 @@ def copy(content: bytes) -> bytes:
         ['"\\u0000\\n\\t\\"\\\\/"', '"é 漢 😀"'],
     ],
 )  # fmt: skip
-def test_values_come_out_as_they_were_spelled(values: list[str]) -> None:
+def test_values_keep_their_spelling(values: list[str]) -> None:
     lines = [f'{{"id":{number},"x":{value}}}\n' for number, value in enumerate(values)]
     assert copy("".join(lines).encode()).decode() == "".join(lines)
 
@@ -114,7 +114,7 @@ def test_bad_lines_are_set_aside_with_line_and_reason_and_the_rest_is_read(tmp_p
     assert rejections[5].excerpt == r'{"text": "\xff"}'
 
 
-def test_a_number_too_large_for_any_type_is_kept_also_beside_an_escape() -> None:
+def test_a_number_too_large_for_any_type_is_kept_next_to_an_escape() -> None:
     line = b'{"text":"caf\\u00e9","n":1e400}\n'
     assert json.loads(copy(line + b'{"text":"x","n":1}\n').splitlines()[0]) == json.loads(line)
 
@@ -130,7 +130,7 @@ def test_a_number_too_large_for_any_type_is_kept_also_beside_an_escape() -> None
     ],
     ids=["byte order mark", "windows line ends", "blank lines", "no last line end", "white space"],
 )
-def test_the_same_documents_in_other_clothes(tmp_path: Path, content: bytes) -> None:
+def test_line_breaks_blanks_and_byte_order_marks_do_not_change_documents(tmp_path: Path, content: bytes) -> None:
     (tmp_path / FILE).write_bytes(content)
     assert read(tmp_path / FILE) == ([{"a": 1}, {"a": 2}], [])
 
@@ -144,7 +144,7 @@ def test_compressed_files_are_found_and_read(tmp_path: Path, suffix: str, compre
     assert batch.data.to_pylist() == [{"a": 1}]
 
 
-def test_a_file_of_something_else_stops_the_run(tmp_path: Path) -> None:
+def test_a_file_of_another_format_stops_the_run(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text("id,text\n1,hello\n")
     with pytest.raises(InputError) as caught:
         read(tmp_path / FILE)
@@ -155,25 +155,25 @@ def test_a_file_of_something_else_stops_the_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"\xef\xbb\xbf"])
-def test_an_empty_file_gives_no_batch(tmp_path: Path, content: bytes) -> None:
+def test_an_empty_file_yields_no_batch(tmp_path: Path, content: bytes) -> None:
     (tmp_path / FILE).write_bytes(content)
     assert read(tmp_path / FILE) == ([], [])
 
 
-def test_objects_without_any_field_do_not_vanish(tmp_path: Path) -> None:
+def test_objects_without_fields_are_kept(tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(b"{}\n{}\n")
     with pytest.raises(InputError, match=f"{tmp_path / FILE}.*field"):
         read(tmp_path / FILE)
 
 
-def test_only_the_fields_asked_for_are_read_in_that_order(tmp_path: Path) -> None:
+def test_only_the_requested_fields_are_read_in_that_order(tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(b'{"a":1,"b":"x","c":[]}\n{"a":2}\n')
     assert read(tmp_path / FILE, fields=["b", "a"])[0] == [{"b": "x", "a": 1}, {"b": None, "a": 2}]
     with pytest.raises(MissingColumnError, match="column 'd' is missing; the batch has 'a', 'b', 'c'"):
         read(tmp_path / FILE, fields=["d"])
 
 
-def test_several_files_make_one_batch_where_asked(tmp_path: Path) -> None:
+def test_several_files_make_one_batch_if_requested(tmp_path: Path) -> None:
     for name in "abc":
         (tmp_path / f"{name}.jsonl").write_text(f'{{"name": "{name}"}}\n')
     results = Pipeline("p", stages=[JsonlReader(tmp_path, files_per_partition=2)]).run(
@@ -190,6 +190,6 @@ def test_several_files_make_one_batch_where_asked(tmp_path: Path) -> None:
         ({"blocksize": "1MB", "files_per_partition": 2}, "exclude each other"),
     ],
 )
-def test_options_that_mean_nothing_are_refused(options: dict[str, Any], message: str) -> None:
+def test_invalid_reader_options_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         JsonlReader("in", **options)

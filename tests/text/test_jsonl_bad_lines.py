@@ -1,4 +1,4 @@
-"""What cannot be read is set aside with file, line, byte and reason; the rest is read; nothing vanishes."""
+"""Bad lines are set aside with file, line, byte and reason; all other lines are read."""
 
 import bz2
 import gzip
@@ -70,13 +70,13 @@ def test_a_bad_line_between_good_ones(tmp_path: Path, line: bytes, reason: str) 
 
 
 @pytest.mark.parametrize("line", GOOD_LINES, ids=[repr(line[:20]) for line in GOOD_LINES])
-def test_a_line_that_only_looks_bad(tmp_path: Path, line: bytes) -> None:
+def test_a_line_that_only_looks_bad_is_read(tmp_path: Path, line: bytes) -> None:
     (tmp_path / "a.jsonl").write_bytes(b'{"n": 1}\n' + line)
     rows, rejections = read(tmp_path / "a.jsonl")
     assert (len(rows), rejections) == (2, [])
 
 
-def test_failing_instead_is_said_in_the_same_words(tmp_path: Path) -> None:
+def test_on_bad_line_fail_reports_the_same_reason(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(b'{"n": 1}\n["a"]\n')
     with pytest.raises(InputError) as caught:
         read(tmp_path / "a.jsonl", on_bad_line="fail")
@@ -85,7 +85,7 @@ def test_failing_instead_is_said_in_the_same_words(tmp_path: Path) -> None:
         JsonlReader("in", on_bad_line="stop")
 
 
-def test_documents_without_text_are_bad_where_text_is_asked_for(tmp_path: Path) -> None:
+def test_documents_without_text_are_bad_lines_if_text_field_is_set(tmp_path: Path) -> None:
     lines = [b'{"body": "x"}', b'{"text": "x"}', b'{"body": null}', b'{"body": 5}', b'{"body": ""}']
     (tmp_path / "a.jsonl").write_bytes(b"\n".join(lines))
     rows, rejections = read(tmp_path / "a.jsonl", text_field="body")
@@ -118,7 +118,7 @@ def test_a_part_of_a_file_without_any_document_is_accounted_for_line_by_line(tmp
         assert len((tmp_path / "run/dead_letters.jsonl").read_text().splitlines()) == 100
 
 
-def test_a_large_file_of_something_else_is_noticed_early(tmp_path: Path) -> None:
+def test_a_large_file_of_another_format_is_noticed_early(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(b"id,text\n" * 100_000)
     with pytest.raises(InputError, match="not a JSON Lines file: none of its"):
         Pipeline("p", stages=[JsonlReader(tmp_path, blocksize=20_000)]).run(InlineExecutor(show_progress=False))
@@ -190,7 +190,7 @@ def test_a_file_of_any_bytes_is_read_the_same_in_one_piece_and_in_many(
     ],
     ids=["gzip", "zstd", "xz", "bzip2", "parquet"],
 )
-def test_a_file_that_is_named_wrongly_says_what_it_looks_like(tmp_path: Path, content: bytes, hint: str) -> None:
+def test_the_error_for_a_wrongly_named_file_says_what_it_looks_like(tmp_path: Path, content: bytes, hint: str) -> None:
     (tmp_path / "a.jsonl").write_bytes(content)
     with pytest.raises(InputError, match=hint):
         read(tmp_path / "a.jsonl")

@@ -1,4 +1,4 @@
-"""Whatever a stage does to some fields of some documents, everything else comes out as it was spelled."""
+"""Fields and documents that a stage does not change keep their spelling."""
 
 import copy
 import json
@@ -112,7 +112,7 @@ KEEP: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
 
 
 @pytest.mark.parametrize("keep", KEEP.values(), ids=KEEP)
-def test_a_filter_written_in_pandas_copies_what_it_keeps(tmp_path: Path, keep: Any) -> None:
+def test_a_pandas_filter_writes_kept_lines_byte_for_byte(tmp_path: Path, keep: Any) -> None:
     @processing_stage(name="keep")
     def stage(task: DocumentBatch) -> DocumentBatch:
         return DocumentBatch(task.dataset_name, keep(task.to_pandas()))
@@ -120,7 +120,7 @@ def test_a_filter_written_in_pandas_copies_what_it_keeps(tmp_path: Path, keep: A
     assert through(tmp_path, stage) == [*LINES[:2], *LINES[3:]]
 
 
-def test_a_filter_written_in_arrow_copies_what_it_keeps(tmp_path: Path) -> None:
+def test_an_arrow_filter_writes_kept_lines_byte_for_byte(tmp_path: Path) -> None:
     @processing_stage(name="keep")
     def stage(task: DocumentBatch) -> DocumentBatch:
         return DocumentBatch(task.dataset_name, task.to_pyarrow().take([0, 3]))
@@ -128,7 +128,7 @@ def test_a_filter_written_in_arrow_copies_what_it_keeps(tmp_path: Path) -> None:
     assert through(tmp_path, stage) == [LINES[0], LINES[3]]
 
 
-def test_a_score_filter_copies_what_it_keeps_and_adds_its_score_at_the_end(tmp_path: Path) -> None:
+def test_a_score_filter_copies_kept_lines_and_appends_its_score(tmp_path: Path) -> None:
     kept = through(tmp_path, ScoreFilter(WordCountFilter(min_words=3), score_field="words"))
     assert kept == [LINES[0][:-1] + b',"words":3}', LINES[1][:-1] + b',"words":3}']
 
@@ -144,7 +144,7 @@ CHANGES: dict[str, Callable[[DocumentBatch], DocumentBatch]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_one_changed_value_changes_one_place_in_one_line(
+def test_one_changed_value_changes_only_its_bytes_in_the_line(
     tmp_path: Path, change: Callable[[DocumentBatch], DocumentBatch]
 ) -> None:
     stage = processing_stage(name="change")(change)
@@ -152,7 +152,7 @@ def test_one_changed_value_changes_one_place_in_one_line(
     assert through(tmp_path, stage) == expected
 
 
-def test_a_column_replaced_twice_is_not_as_in_the_line_only_because_it_was_once(tmp_path: Path) -> None:
+def test_a_column_replaced_twice_is_not_mistaken_for_the_value_in_the_line(tmp_path: Path) -> None:
     there_and_back = [
         processing_stage(name="there")(lambda task: task.with_columns({"text": pa.array(["x"] * task.num_items)})),
         processing_stage(name="back")(CHANGES["with_columns"]),
@@ -161,7 +161,7 @@ def test_a_column_replaced_twice_is_not_as_in_the_line_only_because_it_was_once(
     assert texts == {"x"}
 
 
-def test_a_value_set_where_there_was_none_is_added_and_one_taken_away_is_null(tmp_path: Path) -> None:
+def test_a_new_value_is_added_and_a_removed_value_becomes_null(tmp_path: Path) -> None:
     @processing_stage(name="days")
     def days(task: DocumentBatch) -> DocumentBatch:
         frame = task.to_pandas()
@@ -173,7 +173,7 @@ def test_a_value_set_where_there_was_none_is_added_and_one_taken_away_is_null(tm
     assert out[2:] == LINES[2:]
 
 
-def test_a_column_left_out_is_left_out_and_the_rest_is_spelled_as_before(tmp_path: Path) -> None:
+def test_a_removed_column_leaves_the_spelling_of_the_others(tmp_path: Path) -> None:
     @processing_stage(name="leave out")
     def leave_out(task: DocumentBatch) -> DocumentBatch:
         return DocumentBatch("d", task.to_pandas().drop(columns=["text", "x"]))
@@ -188,13 +188,13 @@ def test_a_column_left_out_is_left_out_and_the_rest_is_spelled_as_before(tmp_pat
 
 
 @pytest.mark.parametrize("stages", [[], [pandas]])
-def test_the_fields_asked_for_are_written_in_that_order_as_they_were_spelled(tmp_path: Path, stages: list[Any]) -> None:
+def test_the_requested_fields_are_written_in_order_with_their_spelling(tmp_path: Path, stages: list[Any]) -> None:
     out = through(tmp_path, *stages, fields=["n", "id"])
     assert out[:2] == [b'{"n":1.0,"id":"00123"}', b'{"n":1.00,"id":"7"}']
     assert through(tmp_path, fields=["day"])[1] == b'{"day":null}', "an empty object would be no document"
 
 
-def test_columns_put_into_another_order_are_written_in_it(tmp_path: Path) -> None:
+def test_reordered_columns_are_written_in_the_new_order(tmp_path: Path) -> None:
     @processing_stage(name="order")
     def order(task: DocumentBatch) -> DocumentBatch:
         return DocumentBatch("d", task.to_pyarrow().select(["n", "id"]))
@@ -202,7 +202,7 @@ def test_columns_put_into_another_order_are_written_in_it(tmp_path: Path) -> Non
     assert through(tmp_path, order)[1] == b'{"n":1.00,"id":"7"}'
 
 
-def test_rows_that_are_sorted_or_repeated_are_still_themselves(tmp_path: Path) -> None:
+def test_sorted_or_repeated_rows_keep_their_lines(tmp_path: Path) -> None:
     @processing_stage(name="sort")
     def sort(task: DocumentBatch) -> DocumentBatch:
         frame = task.to_pandas().sort_values("text")
@@ -212,7 +212,7 @@ def test_rows_that_are_sorted_or_repeated_are_still_themselves(tmp_path: Path) -
 
 
 @pytest.mark.filterwarnings("ignore:The inplace keyword")
-def test_a_frame_changed_in_place_is_written_as_it_is(tmp_path: Path) -> None:
+def test_a_data_frame_changed_in_place_is_written_with_the_change(tmp_path: Path) -> None:
     @processing_stage(name="in place")
     def in_place(task: DocumentBatch) -> DocumentBatch:
         frame = task.to_pandas()
@@ -241,7 +241,7 @@ ROW = st.dictionaries(st.sampled_from(["a", "b", "é", 'q"', ""]), JSON, max_siz
     kept=st.lists(st.booleans(), min_size=6, max_size=6),
     kind=st.sampled_from(["lazy", "arrow", "pandas"]),
 )
-def test_any_filter_in_any_style_gives_back_the_same_bytes(
+def test_any_filter_in_any_style_writes_the_same_bytes(
     tmp_path_factory: pytest.TempPathFactory,
     rows: list[dict[str, Any]],
     ascii_only: bool,
@@ -291,7 +291,7 @@ def test_a_batch_that_was_read_looks_like_any_other(tmp_path: Path) -> None:
     assert pickle.loads(pickle.dumps(batch)).to_pyarrow().equals(batch.to_pyarrow())
 
 
-def test_what_is_left_of_a_block_travels_without_the_block(tmp_path: Path) -> None:
+def test_remaining_rows_are_sent_without_the_rest_of_their_block(tmp_path: Path) -> None:
     lines = [json.dumps({"id": number, "text": "x" * 10_000}).encode() for number in range(100)]
     batch = lazy_batch(tmp_path, lines)
     assert batch.num_bytes == pytest.approx(1_000_000, rel=0.05)
@@ -310,7 +310,7 @@ def test_what_is_left_of_a_block_travels_without_the_block(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("stage", [arrow, pandas, assigned])
-def test_which_document_is_which_survives_a_table(tmp_path: Path, stage: Any) -> None:
+def test_source_rows_survive_a_conversion_to_a_table(tmp_path: Path, stage: Any) -> None:
     second = processing_stage(name="every second")(lambda task: DocumentBatch("d", task.to_pandas().iloc[::2]))
     (tmp_path / "in.jsonl").write_bytes(b"\n".join(LINES))
     stages = [JsonlReader(tmp_path / "in.jsonl"), stage, second, stage]
@@ -320,7 +320,7 @@ def test_which_document_is_which_survives_a_table(tmp_path: Path, stage: Any) ->
     assert batch.source_rows.tolist() == [0, 2, 4]
 
 
-def test_a_frame_knows_its_rows_in_another_process_too(tmp_path: Path) -> None:
+def test_a_data_frame_keeps_its_source_rows_in_another_process(tmp_path: Path) -> None:
     batch = lazy_batch(tmp_path, LINES)
     child = DocumentBatch("d", batch.to_pandas().iloc[[1, 3]])
     child.descend_from(batch)
@@ -332,7 +332,7 @@ def test_a_frame_knows_its_rows_in_another_process_too(tmp_path: Path) -> None:
         assert other.select([1]).source_rows is not None
 
 
-def test_nothing_hidden_shows_up_among_the_columns(tmp_path: Path) -> None:
+def test_internal_columns_are_not_visible(tmp_path: Path) -> None:
     batch = lazy_batch(tmp_path, [b'{"id":1,"text":"a"}', b'{"id":2,"text":"b"}'])
     assert batch.to_pandas().columns.tolist() == batch.to_pyarrow().column_names == ["id", "text"]
     assert batch.to_pandas().index.tolist() == [0, 1]

@@ -1,4 +1,4 @@
-"""A file larger than a block is read in parts: every line in exactly one of them, wherever the cuts fall."""
+"""A file larger than a block is read in parts: every line is in exactly one of them."""
 
 import bz2
 import gzip
@@ -80,7 +80,7 @@ def test_a_large_file_becomes_many_tasks_and_nothing_else_changes(tmp_path: Path
         assert task.source_rows.tolist() == list(range(task.num_items)), "counted within the part"
 
 
-def test_what_is_written_is_the_same_whoever_runs_it(tmp_path: Path) -> None:
+def test_output_is_the_same_with_every_executor(tmp_path: Path) -> None:
     lines = lines_of(300)
     (tmp_path / "big.jsonl").write_bytes(b"\n".join(lines))
     outputs = {}
@@ -94,7 +94,7 @@ def test_what_is_written_is_the_same_whoever_runs_it(tmp_path: Path) -> None:
     assert sorted(line for content in outputs["inline"].values() for line in content.splitlines()) == sorted(lines)
 
 
-def test_a_run_that_was_stopped_goes_on_with_the_parts_that_are_left(tmp_path: Path) -> None:
+def test_a_stopped_run_resumes_with_the_remaining_parts(tmp_path: Path) -> None:
     (tmp_path / "big.jsonl").write_bytes(b"\n".join(lines_of(100)))
 
     class Stops(JsonlWriter):
@@ -154,7 +154,7 @@ def test_pieces_go_through_filters_and_are_written_one_by_one(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("ending", COMPRESS)
-def test_of_a_file_that_was_cut_short_what_is_whole_is_read(tmp_path: Path, ending: str) -> None:
+def test_the_complete_lines_of_a_truncated_file_are_read(tmp_path: Path, ending: str) -> None:
     lines = [
         json.dumps({"id": number, "text": sha256(b"%d" % number).hexdigest()}).encode() for number in range(20_000)
     ]
@@ -166,13 +166,13 @@ def test_of_a_file_that_was_cut_short_what_is_whole_is_read(tmp_path: Path, endi
     assert found == list(range(len(found)))
     assert len(found) >= 10_000
     assert rejection.reason == (
-        f"the file ends in the middle of a compressed stream, behind {len(found)} documents; the rest is missing"
+        f"the file ends in the middle of a compressed stream, after {len(found)} documents; the rest is missing"
     )
     assert (rejection.source, rejection.position) == (str(path), len(found) + 1)
     assert rejection.byte == sum(len(line) + 1 for line in lines[: len(found)])
 
 
-def test_damage_in_the_middle_of_an_archive_is_told_too(tmp_path: Path) -> None:
+def test_damage_in_the_middle_of_an_archive_is_reported(tmp_path: Path) -> None:
     lines = lines_of(2000)
     path = tmp_path / "a.jsonl.gz"
     path.write_bytes(gzip.compress(b"\n".join(lines[:1000]) + b"\n") + b"this is no gzip" + b"\n".join(lines[1000:]))
@@ -196,7 +196,7 @@ def test_a_line_far_longer_than_a_block_is_one_document(tmp_path: Path) -> None:
         assert [number for part in ids(tasks) for number in part] == [0, 1, 2, 3]
 
 
-def test_without_a_word_a_file_is_a_task_unless_it_is_larger_than_a_block(tmp_path: Path) -> None:
+def test_by_default_each_file_is_a_task_unless_it_is_larger_than_a_block(tmp_path: Path) -> None:
     for name, size in (("a", 10), ("b", 10), ("c", 200)):
         (tmp_path / f"{name}.jsonl").write_bytes(b"\n".join(lines_of(size)))
     stage = FilePartitioningStage(tmp_path, cut="lines")
@@ -207,7 +207,7 @@ def test_without_a_word_a_file_is_a_task_unless_it_is_larger_than_a_block(tmp_pa
     assert len(names) > 3
 
 
-def test_the_default_block_follows_the_memory_there_is(tmp_path: Path) -> None:
+def test_the_default_block_size_fits_the_available_memory(tmp_path: Path) -> None:
     stage = FilePartitioningStage(tmp_path)
     for memory, budget, expected in [
         (8e9, None, DEFAULT_BLOCKSIZE),
@@ -229,7 +229,7 @@ def test_a_plan_says_how_many_parts_there_will_be(tmp_path: Path) -> None:
     assert "Input: 1 file, 10.0 kB, in 4 tasks of at most 3.0 kB as stored" in explain(plan)
 
 
-def test_a_stage_of_the_users_own_is_given_whole_files(tmp_path: Path) -> None:
+def test_a_users_stage_receives_whole_files(tmp_path: Path) -> None:
     # It reads what task.data names, and knows nothing of parts.
     (tmp_path / "a.jsonl").write_bytes(b"\n".join(lines_of(100)))
     assert len(run(FilePartitioningStage(tmp_path, blocksize=100))) == 1

@@ -1,4 +1,4 @@
-"""A line that is longer than allowed is set aside, however the file is read, and never held in memory as a whole."""
+"""A line that is too long is set aside, however the file is read, and never held in memory as a whole."""
 
 import bz2
 import gzip
@@ -72,7 +72,7 @@ def test_the_same_lines_are_set_aside_however_a_file_is_read(
         )
 
 
-def test_a_file_of_nothing_but_long_lines_does_not_stop_the_run(tmp_path: Path) -> None:
+def test_a_file_of_only_too_long_lines_does_not_stop_the_run(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in/a.jsonl").write_bytes(b'{"text": "' + b"x" * 100 + b'"}\n')
     (tmp_path / "in/b.jsonl").write_bytes(b'{"text": "b"}\n')

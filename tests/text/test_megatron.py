@@ -1,4 +1,4 @@
-"""MegatronTokenizerWriter, read back by a reader of its own that follows the published layout of the files."""
+"""MegatronTokenizerWriter, read back by an independent reader of the published file layout."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def ids(folder: Path) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("size", [1, 2, 1000])
-def test_each_document_is_a_sequence_also_an_empty_one(tmp_path: Path, folder: Path, size: int) -> None:
+def test_each_document_is_a_sequence_even_an_empty_one(tmp_path: Path, folder: Path, size: int) -> None:
     batch = make_batch(["one two three four five one", "", None, " \n", "two"])
     [written] = run_stage(MegatronTokenizerWriter(tmp_path / "out", folder, tokenization_batch_size=size), batch)
     known = ids(folder)
@@ -85,7 +85,7 @@ def test_a_large_vocabulary_takes_four_bytes(tmp_path: Path) -> None:
     assert max(ids(large).values()) > 2**16
 
 
-def test_a_run_gives_the_same_files_again(tmp_path: Path, folder: Path) -> None:
+def test_a_second_run_writes_the_same_files(tmp_path: Path, folder: Path) -> None:
     (tmp_path / "in").mkdir()
     for number in range(3):
         (tmp_path / "in" / f"{number}.jsonl").write_text('{"text": "one two"}\n{"text": "three"}\n')
@@ -101,7 +101,7 @@ def test_a_run_gives_the_same_files_again(tmp_path: Path, folder: Path) -> None:
     assert len(contents[0]) == 6
 
 
-def test_a_batch_without_tokens_leaves_nothing_behind(tmp_path: Path, folder: Path) -> None:
+def test_a_batch_without_tokens_writes_no_file(tmp_path: Path, folder: Path) -> None:
     stage = MegatronTokenizerWriter(tmp_path / "out", folder)
     run_stage(stage, make_batch(["one"]))
     assert len(list((tmp_path / "out").iterdir())) == 2
@@ -110,7 +110,7 @@ def test_a_batch_without_tokens_leaves_nothing_behind(tmp_path: Path, folder: Pa
         assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_overwriting_takes_the_index_too_and_an_error_refuses(tmp_path: Path, folder: Path) -> None:
+def test_mode_overwrite_removes_the_index_too_and_mode_error_refuses(tmp_path: Path, folder: Path) -> None:
     (tmp_path / "out").mkdir()
     for name in ("old.bin", "old.idx"):
         (tmp_path / "out" / name).write_bytes(b"old")
@@ -122,7 +122,7 @@ def test_overwriting_takes_the_index_too_and_an_error_refuses(tmp_path: Path, fo
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_a_failure_half_way_leaves_nothing_behind(tmp_path: Path, folder: Path) -> None:
+def test_a_failure_half_way_leaves_no_file(tmp_path: Path, folder: Path) -> None:
     stage = MegatronTokenizerWriter(tmp_path / "out", folder, tokenization_batch_size=1)
     stage.setup()
 
@@ -141,7 +141,7 @@ def test_a_failure_half_way_leaves_nothing_behind(tmp_path: Path, folder: Path) 
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_what_cannot_work_is_refused(tmp_path: Path) -> None:
+def test_invalid_arguments_are_refused(tmp_path: Path) -> None:
     without = tiny_tokenizer.save(tmp_path / "tokenizer", eos=None)
     with pytest.raises(InputError, match="has no end-of-text token"):
         run_stage(MegatronTokenizerWriter(tmp_path / "out", without, append_eod=True), make_batch(["a"]))

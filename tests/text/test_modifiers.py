@@ -1,4 +1,4 @@
-"""What each modifier makes of a document; and that a column at once gives the same as one document after the other."""
+"""The text that each modifier returns; modifying a column equals modifying each document."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ CASES: list[tuple[TextModifier, str, str]] = [
 
 
 @pytest.mark.parametrize(("modifier", "text", "expected"), CASES, ids=lambda value: getattr(value, "name", None))
-def test_what_it_makes_of_a_document(modifier: TextModifier, text: str, expected: str) -> None:
+def test_a_modifier_returns_the_expected_text(modifier: TextModifier, text: str, expected: str) -> None:
     assert modifier.modify_document(text) == expected
     batch = make_batch([text, None, "plain"])
     stage = Modify(modifier)
@@ -85,12 +85,12 @@ PIECES = ["\n", "\r\n", " ", "\u3000", "\x1f", "\x85", "*", "**", "_", "[", "]("
 @pytest.mark.parametrize("name", MODIFIERS)
 @settings(max_examples=40)
 @given(texts=st.lists(st.none() | st.lists(st.sampled_from(PIECES)).map("".join), max_size=4))
-def test_a_column_at_once_gives_the_same_as_one_document_after_the_other(name: str, texts: list[str | None]) -> None:
+def test_modifying_a_column_equals_modifying_each_document(name: str, texts: list[str | None]) -> None:
     modifier = MODIFIERS[name]
     expected = [None if text is None else modifier.modify_document(text) for text in texts]
     assert modifier.modify_texts(pa.array(texts, pa.large_string())).to_pylist() == expected
 
 
-def test_a_string_is_no_list_of_lines() -> None:
+def test_a_string_in_place_of_a_list_of_lines_is_refused() -> None:
     with pytest.raises(TypeError, match=r"Write LineRemover\(\['Share'\]\)"):
         LineRemover("Share")

@@ -1,4 +1,4 @@
-"""Modify: one modifier or a chain, one field or several, in place or beside, and nothing touched without need."""
+"""Modify: one modifier or a chain, one field or several, in place or in another column."""
 
 from __future__ import annotations
 
@@ -72,12 +72,12 @@ def test_other_columns_than_text() -> None:
     assert texts(Modify(lambda tags: [*tags, "x"], "tags"), make_batch(["a"], tags=[["y"]]), "tags") == [["y", "x"]]
 
 
-def test_a_batch_in_which_nothing_changes_is_passed_on_as_it_is() -> None:
+def test_an_unchanged_batch_is_returned_as_the_same_object() -> None:
     batch = make_batch(["plain", None])
     assert Modify([UrlRemover(), str.strip, QuotationRemover()]).process(batch) is batch
 
 
-def test_which_document_of_the_source_each_row_is_stays_known() -> None:
+def test_modify_keeps_source_rows() -> None:
     batch = make_batch(["a", "b"])
     batch.source_rows = np.array([4, 7])
     changed = Modify(Prefix("x")).process(batch)
@@ -85,13 +85,13 @@ def test_which_document_of_the_source_each_row_is_stays_known() -> None:
     assert changed.source_rows.tolist() == [4, 7]
 
 
-def test_a_slice_of_a_table_and_a_table_of_pieces() -> None:
+def test_slices_and_chunked_tables_are_modified_correctly() -> None:
     table = pa.table({"text": pa.chunked_array([["www.a b", "c"], [], ["www.d", None]])})
     assert texts(Modify(UrlRemover()), DocumentBatch("test", table)) == [" b", "c", "", None]
     assert texts(Modify(UrlRemover()), DocumentBatch("test", table.slice(1, 2))) == ["c", ""]
 
 
-def test_neighbours_merge_and_each_answers_for_itself() -> None:
+def test_adjacent_stages_merge_and_each_keeps_its_counts() -> None:
     stages: list[ProcessingStage[Any, Any]] = [
         Modify(UrlRemover()).with_(name="urls"),
         Modify([str.strip, Prefix("-")]),
@@ -144,10 +144,10 @@ def test_a_failing_modifier_is_named_with_the_document() -> None:
         ((str.strip, ["a", "b"]), "2 entries for 1 modifiers"),
         ((str.strip, []), "0 entries for 1 modifiers"),
         (([str.strip, str.upper], "text", ["a", "b", "c"]), "output_fields has 3 entries for 2 modifiers"),
-        ((max, [["a", "b"]]), "Say in output_fields where it goes"),
-        ((max, [[]]), "without any input field"),
+        ((max, [["a", "b"]]), "Name the column for it in output_fields"),
+        ((max, [[]]), "has no input field"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(arguments: tuple[Any, ...], message: str) -> None:
+def test_invalid_arguments_are_refused(arguments: tuple[Any, ...], message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         Modify(*arguments)

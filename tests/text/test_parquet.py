@@ -1,4 +1,4 @@
-"""Parquet in, Parquet out, and JSON through Parquet without a change."""
+"""Read and write Parquet, and keep JSON values through Parquet."""
 
 import datetime
 import json
@@ -30,7 +30,7 @@ def lines_of(paths: list[str]) -> list[Any]:
     return [json.loads(line) for path in paths for line in Path(path).read_text().splitlines()]
 
 
-def test_a_table_comes_out_as_it_went_in(tmp_path: Path) -> None:
+def test_a_table_is_unchanged_by_a_round_trip(tmp_path: Path) -> None:
     table = pa.table(
         {
             "id": pa.array([1, 2, 3], pa.uint8()),
@@ -47,7 +47,7 @@ def test_a_table_comes_out_as_it_went_in(tmp_path: Path) -> None:
     assert pq.ParquetFile(path).metadata.row_group(0).column(0).compression == "ZSTD"
 
 
-def test_json_survives_a_stay_in_parquet(tmp_path: Path) -> None:
+def test_json_values_survive_a_round_trip_through_parquet(tmp_path: Path) -> None:
     rows = [{"text": "a", "meta": {"k": [1, 2.5]}, "n": 10**30}, {"text": "b", "meta": "x", "n": 1}]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     run(JsonlReader(tmp_path / "a.jsonl"), ParquetWriter(tmp_path / "parquet"))
@@ -55,7 +55,7 @@ def test_json_survives_a_stay_in_parquet(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("json_first", [True, False])
-def test_files_of_which_one_holds_json_and_one_plain_text_are_not_mixed_up(tmp_path: Path, json_first: bool) -> None:
+def test_a_json_column_and_a_text_column_of_two_files_are_not_mixed_up(tmp_path: Path, json_first: bool) -> None:
     # A field that is mixed in one file and text in the next: the mark of the first must not fall on the second.
     (tmp_path / "in").mkdir()
     mixed, plain = ('{"x": "s"}\n{"x": [1]}\n', '{"x": "plain"}\n{"x": "[2]"}\n')
@@ -97,7 +97,7 @@ def test_files_whose_columns_differ_in_type_are_read_one_after_the_other(tmp_pat
     ]
 
 
-def test_a_group_may_have_more_files_than_a_process_may_open(tmp_path: Path) -> None:
+def test_a_group_can_have_more_files_than_the_open_file_limit(tmp_path: Path) -> None:
     for number in range(60):
         pq.write_table(pa.table({"x": [number]}), tmp_path / f"{number:02}.parquet")
     script = f"""
@@ -113,7 +113,7 @@ print(batch.num_items)
 
 
 @pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view()])
-def test_views_are_read_as_plain_texts(tmp_path: Path, kind: pa.DataType) -> None:
+def test_string_views_are_read_as_plain_strings(tmp_path: Path, kind: pa.DataType) -> None:
     values = ["a", None, "a text that is too long to lie within its view"]
     pq.write_table(pa.table({"x": pa.array(values, kind)}), tmp_path / "a.parquet")
     [batch] = run_stage(ParquetReaderStage(), FileGroupTask("d", [f"{tmp_path}/a.parquet"]))
@@ -121,7 +121,7 @@ def test_views_are_read_as_plain_texts(tmp_path: Path, kind: pa.DataType) -> Non
     assert chosen.cast(pa.string()).to_pylist() == [values[2], None]
 
 
-def test_only_the_fields_asked_for_are_read(tmp_path: Path) -> None:
+def test_only_the_requested_fields_are_read(tmp_path: Path) -> None:
     path = str(tmp_path / "a.parquet")
     pq.write_table(pa.table({"a": [1], "b": [2], "c": [3]}), path)
     [batch] = run_stage(ParquetReaderStage(fields=["c", "a"]), FileGroupTask("d", [path]))
@@ -130,7 +130,7 @@ def test_only_the_fields_asked_for_are_read(tmp_path: Path) -> None:
         run_stage(ParquetReaderStage(fields=["text"]), FileGroupTask("d", [path]))
 
 
-def test_a_file_of_no_documents_gives_no_batch(tmp_path: Path) -> None:
+def test_a_file_without_documents_yields_no_batch(tmp_path: Path) -> None:
     pq.write_table(pa.table({"text": pa.array([], pa.string())}), tmp_path / "a.parquet")
     assert run_stage(ParquetReaderStage(), FileGroupTask("d", [str(tmp_path / "a.parquet")])) == []
 
@@ -191,14 +191,14 @@ def test_files_that_grow_when_decompressed_are_read_in_pieces(tmp_path: Path) ->
     assert pa.concat_tables([task.to_pyarrow() for task in tasks]).equals(table)
 
 
-def test_rows_filtered_by_a_stage_of_the_users_own_are_still_known(tmp_path: Path) -> None:
+def test_rows_filtered_by_a_users_stage_keep_their_source_rows(tmp_path: Path) -> None:
     make_groups(tmp_path / "a.parquet", groups=1, rows=10)
     stage = processing_stage(name="odd")(lambda task: DocumentBatch("d", task.to_pandas().query("id % 2 == 1")))
     [batch] = batches_of(ParquetReader(tmp_path), stage)
     assert batch.source_rows.tolist() == [1, 3, 5, 7, 9]
 
 
-def test_a_small_file_that_holds_much_text_is_cut_by_what_it_holds(tmp_path: Path) -> None:
+def test_a_highly_compressed_file_is_split_by_its_decompressed_size(tmp_path: Path) -> None:
     # Compression makes a version of a page beside another nearly free: the size on disk says nothing.
     table = pa.table({"text": [f"{number:6d}" + "word " * 200 for number in range(1000)]})
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=100, compression="zstd", use_dictionary=False)
@@ -209,7 +209,7 @@ def test_a_small_file_that_holds_much_text_is_cut_by_what_it_holds(tmp_path: Pat
     assert pa.concat_tables([task.to_pyarrow() for task in read]).equals(table)
 
 
-def test_files_too_small_to_matter_are_not_looked_into(tmp_path: Path) -> None:
+def test_small_files_are_not_opened_to_find_row_groups(tmp_path: Path) -> None:
     for number in range(3):
         make_groups(tmp_path / f"{number}.parquet", groups=2, rows=10)
     files = ParquetReader(tmp_path, blocksize="1GB").decompose()[0].source_files()
@@ -224,7 +224,7 @@ def test_files_read_together_fit_a_block_once_they_are_read(tmp_path: Path) -> N
     assert [len(task.data) for task in tasks] == [2, 2]
 
 
-def test_rows_that_share_one_value_are_read_in_pieces_too(tmp_path: Path) -> None:
+def test_rows_with_a_repeated_value_are_read_in_pieces_too(tmp_path: Path) -> None:
     # In the file the text is there once, and each row is a number that points to it: decompressed, a few bytes.
     table = pa.table({"text": ["word " * 2000] * 5000})
     pq.write_table(table, tmp_path / "a.parquet")
@@ -234,7 +234,7 @@ def test_rows_that_share_one_value_are_read_in_pieces_too(tmp_path: Path) -> Non
     assert sum(task.num_items for task in tasks) == 5000
 
 
-def test_a_file_without_the_text_column_is_one_error_that_names_what_there_is(tmp_path: Path) -> None:
+def test_a_file_without_the_text_column_is_one_error_that_lists_the_columns(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": [1], "body": ["x"]}), tmp_path / "a.parquet")
     task = FileGroupTask("d", [str(tmp_path / "a.parquet")])
     with pytest.raises(

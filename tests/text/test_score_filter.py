@@ -1,4 +1,4 @@
-"""Filters as a stage: one or several, merged or apart, and always the same documents."""
+"""ScoreFilter and Score: one filter or several, merged or separate, keep the same documents."""
 
 import json
 from collections.abc import Sequence
@@ -71,17 +71,17 @@ def test_documents_that_pass_are_kept_whole_and_in_order() -> None:
     ]
 
 
-def test_a_score_may_be_kept_and_a_verdict_turned_round() -> None:
+def test_a_score_can_be_kept_and_a_decision_inverted() -> None:
     [kept] = run_stage(ScoreFilter(TWO_WORDS, score_field="words", invert=True), make_batch(["one two", "one"]))
     assert kept.data.to_pylist() == [{"id": "doc-1", "text": "one", "words": 1}]
 
 
-def test_a_score_takes_the_place_of_a_column_of_that_name() -> None:
+def test_a_score_replaces_a_column_of_the_same_name() -> None:
     [kept] = run_stage(ScoreFilter(TWO_WORDS, score_field="words"), make_batch(["one two"], words=["old"], z=[1]))
     assert kept.data.to_pylist() == [{"id": "doc-0", "text": "one two", "words": 2, "z": 1}]
 
 
-def test_the_text_may_have_another_name() -> None:
+def test_the_text_field_can_be_set() -> None:
     [kept] = run_stage(ScoreFilter(TWO_WORDS, text_field="body"), make_batch(["one two", "one"], text_field="body"))
     assert kept.num_items == 1
 
@@ -151,7 +151,7 @@ def test_a_list_of_the_wrong_length_is_refused(argument: str) -> None:
         ScoreFilter([TWO_WORDS, Length()], **{argument: values[argument]})
 
 
-def test_one_value_counts_for_all_filters() -> None:
+def test_one_argument_value_applies_to_all_filters() -> None:
     batch = make_batch(["a", "a b", "a b c d e"])
     [kept] = run_stage(ScoreFilter([TWO_WORDS, Length(3)], invert=False), batch)
     assert texts([kept]) == ["a b"]
@@ -160,12 +160,12 @@ def test_one_value_counts_for_all_filters() -> None:
 
 
 @pytest.mark.parametrize("wrong", [WordCountFilter, [WordCountFilter], "word_count", [len], None])
-def test_what_is_no_filter_is_refused(wrong: Any) -> None:
+def test_an_object_that_is_not_a_filter_is_refused(wrong: Any) -> None:
     with pytest.raises(TypeError, match="ScoreFilter takes DocumentFilter objects"):
         ScoreFilter(wrong)
 
 
-def test_no_filter_at_all_is_refused() -> None:
+def test_an_empty_list_of_filters_is_refused() -> None:
     with pytest.raises(ValueError, match="the list of filters is empty"):
         ScoreFilter([])
 
@@ -201,8 +201,8 @@ def test_a_column_that_is_not_text_is_named() -> None:
         run_stage(ScoreFilter(TWO_WORDS), DocumentBatch("d", pa.table({"text": [1, 2]})))
 
 
-def test_a_document_is_scored_the_same_whatever_lies_beside_it() -> None:
-    # A column in which one value is no text is kept as JSON; the documents must not be scored as JSON.
+def test_a_score_does_not_depend_on_neighbouring_documents() -> None:
+    # A column with a value that is not text is stored as JSON; the documents must not be scored as JSON.
     lines = [json.dumps({"text": text}) + "\n" for text in ('one "two"\nthree', 5)]
     alone = parse_rows(lines[0].encode()).to_table()
     beside = parse_rows("".join(lines).encode()).to_table()
@@ -228,7 +228,7 @@ DOCUMENTS = st.lists(st.none() | st.text(alphabet="ab #\n", max_size=15), max_si
 
 @settings(deadline=None)
 @given(rules=st.lists(RULE, min_size=2, max_size=4), documents=DOCUMENTS)
-def test_merged_filters_give_what_separate_ones_give(
+def test_merged_filters_return_the_same_as_separate_ones(
     rules: list[tuple[DocumentFilter, str | None, bool]], documents: list[str | None]
 ) -> None:
     batch = make_batch(documents)
@@ -247,7 +247,7 @@ def test_merged_filters_give_what_separate_ones_give(
     assert sorted(together.column_names) == sorted(separate.column_names)
 
 
-def test_a_filter_may_read_what_the_one_before_it_wrote() -> None:
+def test_a_filter_can_read_a_column_written_by_the_previous_one() -> None:
     class Stripped(DocumentFilter):
         """Its score is a text, which the next filter scores."""
 
@@ -266,7 +266,7 @@ def test_a_filter_may_read_what_the_one_before_it_wrote() -> None:
     assert run(stages, batch).to_pyarrow()["clean"].to_pylist() == ["abc"]
 
 
-def test_a_subclass_keeps_its_own_behaviour_beside_other_filters() -> None:
+def test_a_subclass_keeps_its_behaviour_next_to_other_filters() -> None:
     class Marking(ScoreFilter):
         def process(self, task: DocumentBatch) -> DocumentBatch:
             table = super().process(task).to_pyarrow()
@@ -286,7 +286,7 @@ def test_each_filter_of_a_list_has_counts_of_its_own() -> None:
     assert counts == [("word_count", 2, 4, 2, 2), ("Length", 2, 2, 1, 1)]
 
 
-def test_a_ledger_has_every_score_of_a_scan_and_what_python_filters_came_to_see() -> None:
+def test_a_ledger_has_all_scan_scores_and_the_scores_of_documents_that_reached_python_filters() -> None:
     rules = [TWO_WORDS, Length(3), RepeatedLinesFilter(0.6)]
     kept, [words, length, lines] = with_ledger(
         ScoreFilter(rules), make_batch(["a", "a b", "a b c", "b b\nb b", "a\na"])
@@ -299,13 +299,13 @@ def test_a_ledger_has_every_score_of_a_scan_and_what_python_filters_came_to_see(
     assert words.scores is not None
     assert words.scores.tolist() == [1, 2, 3, 4, 2]
     assert words.kept.tolist() == [False, True, True, True, True]
-    assert length.rows.tolist() == [10, 20, 30, 40], "a filter in plain Python sees only who is left"
+    assert length.rows.tolist() == [10, 20, 30, 40], "a filter in plain Python sees only the remaining documents"
     assert length.kept.tolist() == [True, False, False, True]
     assert lines.rows.tolist() == [0, 10, 20, 30, 40], "a scan scores all, so that other bounds can be tried later"
     assert lines.kept.tolist() == [True, True, True, False, False]
 
 
-def test_a_ledger_keeps_no_score_that_is_no_number() -> None:
+def test_a_ledger_keeps_only_numeric_scores() -> None:
     class Label(Length):
         def score_document(self, text: str) -> Any:
             return "long" if len(text) > 1 else "short"
@@ -319,7 +319,7 @@ def test_a_ledger_keeps_no_score_that_is_no_number() -> None:
     assert verdicts.parameters == {"limit": 5}
 
 
-def test_nothing_is_recorded_where_nobody_reads_or_nobody_can_tell_which_document_it_is() -> None:
+def test_nothing_is_recorded_without_a_ledger_or_without_source_rows() -> None:
     stage = ScoreFilter(TWO_WORDS)
     stage.process(make_batch(["a"]))
     assert stage.take_verdicts() == []
@@ -392,7 +392,7 @@ def test_scores_need_a_column_each(arguments: tuple[Any, Any], message: str) -> 
         Score(*arguments)
 
 
-def test_a_filter_may_ask_to_be_shown_all_documents_at_once() -> None:
+def test_a_filter_can_score_all_documents_at_once() -> None:
     shown: list[int] = []
 
     class Together(Length):
@@ -412,7 +412,7 @@ def test_a_filter_may_ask_to_be_shown_all_documents_at_once() -> None:
     assert kept.num_items == 3
 
 
-def test_of_documents_shown_at_once_the_one_that_fails_is_named() -> None:
+def test_the_failing_document_is_named_when_all_are_scored_at_once() -> None:
     class Together(Length):
         def score_document(self, text: str) -> int:
             return int(text)

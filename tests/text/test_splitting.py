@@ -1,4 +1,4 @@
-"""Documents into segments and back."""
+"""Split documents into segments and join them again."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_each_piece_is_a_row_that_knows_its_document() -> None:
 
 
 @given(st.lists(st.none() | st.text("ab|\n", max_size=8), max_size=5))
-def test_split_and_joined_is_as_it_was(texts: list[str | None]) -> None:
+def test_joining_split_documents_restores_them(texts: list[str | None]) -> None:
     batch = make_batch(texts)
     joined = DocumentJoiner("|").process(DocumentSplitter("|").process(batch))
     assert joined.to_pyarrow().equals(batch.to_pyarrow())
@@ -63,7 +63,7 @@ def test_a_segment_without_document_is_not_lost() -> None:
     assert [row["text"] for row in rows(joined)] == ["a", "b", None]
 
 
-def test_a_document_begins_anew_before_it_gets_too_long() -> None:
+def test_a_new_document_is_started_before_the_maximum_length() -> None:
     texts: list[str | None] = ["aaa", "bb", "c", "dddddddd", "e"]
     batch = segments(texts, [1, 1, 1, 1, 2], [0, 1, 2, 3, 0], length=[3, 2, 1, 8, 1])
     joiner = DocumentJoiner("-", drop_segment_id_field=False, max_length=6, length_field="length")
@@ -72,7 +72,7 @@ def test_a_document_begins_anew_before_it_gets_too_long() -> None:
     ]  # fmt: skip
 
 
-def test_what_cannot_be_meant_is_refused() -> None:
+def test_invalid_arguments_are_refused() -> None:
     with pytest.raises(ValueError, match="separator is empty"):
         DocumentSplitter("")
     with pytest.raises(ValueError, match="go together"):

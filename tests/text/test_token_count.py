@@ -1,4 +1,4 @@
-"""TokenCountFilter: real tokenizers, all of the text, and an error that says what to do."""
+"""TokenCountFilter with real tokenizers, whole texts, and an error that says what to do."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class InPython:
 
 
 @pytest.mark.parametrize("kind", ["folder", "file", "transformers", "tokenizers", "python"])
-def test_tokens_are_counted_with_those_around_the_text(folder: Path, kind: str) -> None:
+def test_special_tokens_are_counted(folder: Path, kind: str) -> None:
     arguments: dict[str, dict[str, Any]] = {
         "folder": {"hf_model_name": str(folder)},
         "file": {"hf_model_name": folder / "tokenizer.json"},
@@ -43,7 +43,7 @@ def test_tokens_are_counted_with_those_around_the_text(folder: Path, kind: str) 
     assert_stage_contract(stage, batch)
 
 
-def test_empty_documents_have_only_the_tokens_around_them(folder: Path) -> None:
+def test_empty_documents_have_only_special_tokens(folder: Path) -> None:
     [kept] = run_stage(
         ScoreFilter(TokenCountFilter(hf_model_name=folder), score_field="n"), make_batch(["", " \n", None])
     )
@@ -57,14 +57,14 @@ def test_many_documents(folder: Path) -> None:
     assert counter.score_documents(texts) == [number % 7 + 2 for number in range(1000)]
 
 
-def test_a_tokenizer_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"no tokenizer '.*none' here.* Give the folder of a model"):
+def test_a_missing_tokenizer_is_an_error_with_advice(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"the tokenizer '.*none' is not on this machine.* Give the folder of a model"):
         run_stage(ScoreFilter(TokenCountFilter(hf_model_name=tmp_path / "none")), make_batch(["a"]))
     with pytest.raises(InputError, match=r"Give the folder of a model that has a tokenizer.json"):
         run_stage(ScoreFilter(TokenCountFilter(hf_model_name=tmp_path)), make_batch(["a"]))
 
 
-def test_what_cannot_be_meant_is_refused() -> None:
+def test_invalid_arguments_are_refused() -> None:
     with pytest.raises(ValueError, match="either a tokenizer or an hf_model_name"):
         TokenCountFilter()
     with pytest.raises(ValueError, match="either a tokenizer or an hf_model_name"):

@@ -1,4 +1,4 @@
-"""What is written, under which name, and what happens to what was there before."""
+"""Output files: content, names, and what happens to existing files."""
 
 import errno
 import json
@@ -34,7 +34,7 @@ def make_input(folder: Path, **texts: str) -> Path:
 
 @pytest.mark.parametrize("writer", [JsonlWriter, ParquetWriter])
 @pytest.mark.parametrize("mode", ["ignore", "overwrite", "error"])
-def test_making_a_writer_touches_nothing(tmp_path: Path, writer: type[DocumentWriter], mode: str) -> None:
+def test_constructing_a_writer_touches_no_file(tmp_path: Path, writer: type[DocumentWriter], mode: str) -> None:
     (tmp_path / "old.jsonl").write_text("old")
     (tmp_path / "old.parquet").write_text("old")
     writer(tmp_path, mode=mode)
@@ -42,21 +42,21 @@ def test_making_a_writer_touches_nothing(tmp_path: Path, writer: type[DocumentWr
     assert data_files(tmp_path) == ["old.jsonl", "old.parquet"]
 
 
-def test_ignore_writes_beside_what_is_there(tmp_path: Path) -> None:
+def test_mode_ignore_writes_next_to_existing_files(tmp_path: Path) -> None:
     (tmp_path / "old.jsonl").write_text("old")
     run(JsonlWriter(tmp_path), initial=[make_batch(["a"])])
     assert (tmp_path / "old.jsonl").read_text() == "old"
     assert len(data_files(tmp_path)) == 2
 
 
-def test_overwrite_removes_files_of_this_format_and_no_others(tmp_path: Path) -> None:
+def test_mode_overwrite_removes_files_of_this_format_only(tmp_path: Path) -> None:
     for name in ("old.jsonl", "notes.txt", "old.parquet"):
         (tmp_path / name).write_text("old")
     [written] = run(JsonlWriter(tmp_path, mode="overwrite"), initial=[make_batch(["a"])])
     assert data_files(tmp_path) == sorted(["notes.txt", "old.parquet", Path(written.data[0]).name])
 
 
-def test_error_refuses_a_folder_with_files_and_takes_an_empty_one(tmp_path: Path) -> None:
+def test_mode_error_refuses_a_folder_with_files_and_accepts_an_empty_one(tmp_path: Path) -> None:
     run(JsonlWriter(tmp_path, mode="error"), initial=[make_batch(["a"])])
     [name] = data_files(tmp_path)
     before = (tmp_path / name).read_bytes()
@@ -132,7 +132,7 @@ def test_the_input_is_never_overwritten_through_a_link(tmp_path: Path, case: str
     assert json.loads((tmp_path / "clean/b.jsonl").read_text()) == {"text": "precious too"}
 
 
-def test_folders_that_only_share_a_link_are_not_taken_for_one(tmp_path: Path) -> None:
+def test_folders_that_only_share_a_link_are_different(tmp_path: Path) -> None:
     make_input(tmp_path / "disk/crawl", a="x")
     (tmp_path / "link").symlink_to(tmp_path / "disk")
     run(JsonlReader(tmp_path / "link/crawl"), JsonlWriter(tmp_path / "link/crawl-clean", mode="overwrite"))
@@ -165,7 +165,7 @@ def texts_in(folder: Path) -> list[str]:
     return sorted(json.loads(line)["text"] for line in lines)
 
 
-def test_ignore_keeps_what_another_input_of_the_same_names_left(tmp_path: Path) -> None:
+def test_mode_ignore_keeps_files_of_another_input_with_the_same_names(tmp_path: Path) -> None:
     for day in ("day1", "day2", "day3"):
         make_input(tmp_path / day / "crawl", a=f"{day} a", b=f"{day} b")
     run(JsonlReader(tmp_path / "day1/crawl"), JsonlWriter(tmp_path / "out"))
@@ -185,7 +185,7 @@ def test_ignore_keeps_what_another_input_of_the_same_names_left(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("mode", ["overwrite", "error"])
-def test_after_a_run_that_begins_anew_names_follow_from_the_input_alone(tmp_path: Path, mode: str) -> None:
+def test_after_a_fresh_run_names_depend_on_the_input_alone(tmp_path: Path, mode: str) -> None:
     make_input(tmp_path / "day1/crawl", a="old")
     make_input(tmp_path / "day2/crawl", a="new")
     run(JsonlReader(tmp_path / "day2/crawl"), JsonlWriter(tmp_path / "fresh"))
@@ -199,7 +199,7 @@ def test_after_a_run_that_begins_anew_names_follow_from_the_input_alone(tmp_path
     assert texts_in(tmp_path / "out") == ["new", "old"]
 
 
-def test_ignore_refuses_files_of_which_nothing_tells_the_input(tmp_path: Path) -> None:
+def test_mode_ignore_refuses_files_of_unknown_input(tmp_path: Path) -> None:
     run(JsonlWriter(tmp_path), initial=[make_batch(["a"])])
     (tmp_path / "_penstock/origins.json").unlink()
     with pytest.raises(PlanError, match=r"origins\.json, which says of which input they were made, is missing"):
@@ -209,13 +209,13 @@ def test_ignore_refuses_files_of_which_nothing_tells_the_input(tmp_path: Path) -
     assert texts_in(tmp_path) == ["b"]
 
 
-def test_ignore_keeps_what_other_batches_left(tmp_path: Path) -> None:
+def test_mode_ignore_keeps_files_of_other_batches(tmp_path: Path) -> None:
     for text in ("a", "b", "a"):
         run(JsonlWriter(tmp_path), initial=[make_batch([text])])
     assert texts_in(tmp_path) == ["a", "b"]
 
 
-def test_a_run_beside_another_input_is_resumed_under_its_own_names(tmp_path: Path) -> None:
+def test_a_run_next_to_another_inputs_files_resumes_with_its_own_names(tmp_path: Path) -> None:
     make_input(tmp_path / "day1/crawl", a="day1 a", b="day1 b")
     make_input(tmp_path / "day2/crawl", a="day2 a", b="poison")
 
@@ -270,7 +270,7 @@ def test_a_file_from_an_earlier_run_that_would_be_empty_now_is_removed(tmp_path:
     assert data_files(tmp_path / "out") == [Path(left.data[0]).name]
 
 
-def test_names_follow_from_the_input_wherever_it_lies(tmp_path: Path) -> None:
+def test_names_depend_on_the_input_not_on_its_location(tmp_path: Path) -> None:
     make_input(tmp_path / "here/in", a="x", b="y")
     run(JsonlReader(tmp_path / "here/in"), JsonlWriter(tmp_path / "one"))
     run(JsonlReader(tmp_path / "here/in"), JsonlWriter(tmp_path / "two"))
@@ -305,7 +305,7 @@ def test_a_write_that_fails_leaves_no_file(tmp_path: Path) -> None:
     assert data_files(tmp_path / "out") == []
 
 
-def test_only_the_fields_asked_for_are_written(tmp_path: Path) -> None:
+def test_only_the_requested_fields_are_written(tmp_path: Path) -> None:
     [written] = run(JsonlWriter(tmp_path, fields=["text"]), initial=[make_batch(["a"])])
     assert Path(written.data[0]).read_text() == '{"text":"a"}\n'
     assert written._metadata["format"] == "jsonl"
@@ -313,7 +313,7 @@ def test_only_the_fields_asked_for_are_written(tmp_path: Path) -> None:
         run(JsonlWriter(tmp_path, fields=["url"]), initial=[make_batch(["a"])])
 
 
-def test_the_extension_is_the_users_choice(tmp_path: Path) -> None:
+def test_the_file_extension_can_be_set(tmp_path: Path) -> None:
     [written] = run(JsonlWriter(tmp_path, file_extension=".json"), initial=[make_batch(["a"])])
     assert Path(written.data[0]).suffix == ".json"
 
@@ -333,7 +333,7 @@ def test_a_url_is_written_like_a_folder() -> None:
         store.pseudo_dirs[:] = [""]
 
 
-def test_an_address_that_nothing_can_open_is_named() -> None:
+def test_a_url_of_an_unknown_scheme_is_named_in_the_error() -> None:
     with pytest.raises(
         (InputError, OutputError, PlanError), match="nonsense://x: this kind of address cannot be opened"
     ):
@@ -350,7 +350,7 @@ def test_an_address_that_nothing_can_open_is_named() -> None:
         ({"file_extension": "jsonl.gz", "compression": "gzip"}, ".jsonl.gz"),
     ],
 )
-def test_compressed_output_is_named_so_and_can_be_read_again(tmp_path: Path, options: Any, ending: str) -> None:
+def test_compressed_output_has_its_extension_and_can_be_read(tmp_path: Path, options: Any, ending: str) -> None:
     source = make_input(tmp_path / "in", a="x" * 1000)
     names = []
     for folder in ("one", "two"):
@@ -383,7 +383,7 @@ def test_a_large_batch_is_written_as_several_files(tmp_path: Path, writer: Any, 
     numbers = [number for batch in batches for number in batch.to_pyarrow()["id"].to_pylist()]  # type: ignore[attr-defined]
     assert sorted(numbers) == list(range(100))
     assert all(task.num_bytes < 11_000 for task in batches)
-    # Fewer documents than last time leave nothing of last time behind.
+    # A run with fewer documents removes the extra files of the earlier run.
     [again] = run(source, ScoreFilter(WordCountFilter(min_words=3)), writer(tmp_path / "out", target_file_size="1MB"))
     assert data_files(tmp_path / "out") == [Path(again.data[0]).name]
     assert (

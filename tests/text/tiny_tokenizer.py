@@ -1,4 +1,4 @@
-"""A tokenizer trained on the spot, and saved as any other of Hugging Face's."""
+"""Train a tiny tokenizer and save it in the format of Hugging Face."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kind of character each code point is: one byte of flags, as Python's own predicates on ``str`` say."""
+"""Classify code points: one byte of flags for each, consistent with the predicates of Python's ``str``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SPACE, ALPHA, DECIMAL, PARENTHESIS, LOWERS_TO_ASCII, BULLET, TERMINAL = (1 << bi
 PARENTHESES = "{}⟨⟩[]()"
 BULLETS = "•‣⁃⁌⁍∙○●◘◦⦾⦿"
 
-# The code points that end a sentence in some script: Unicode's property Sentence_Terminal, which Python does not carry.
+# Code points that end a sentence in some script: Unicode's property Sentence_Terminal, which Python does not provide.
 _SENTENCE_TERMINALS = (
     "0021 002E 003F 0589 061D-061F 06D4 0700-0702 07F9 0837 0839 083D-083E 0964-0965 104A-104B 1362 1367-1368 "
     "166E 1735-1736 17D4-17D5 1803 1809 1944-1945 1AA8-1AAB 1B4E-1B4F 1B5A-1B5B 1B5E-1B5F 1B7D-1B7F 1C3B-1C3C "
@@ -36,8 +36,8 @@ def character_flags() -> Flags:
     (True, True)
     """
     points = np.arange(sys.maxunicode + 1, dtype=np.uint32)
-    # NumPy asks the same tables as `str` does, a million times faster than a loop over chr(). A null character ends
-    # a NumPy string, and then there is nothing to ask about; that it is none of these is known.
+    # NumPy uses the same tables as `str`, a million times faster than a loop over chr(). A null character ends a NumPy
+    # string, so it has no flags, which is correct.
     characters = points.view(np.dtype("U1"))
     flags = np.zeros(len(points), dtype=np.uint8)
     flags[np.strings.isspace(characters)] |= SPACE
@@ -65,7 +65,7 @@ def _lowering_to_ascii() -> list[int]:
     return [point for point in range(0x80, 0x3000) if any(c < "\x80" for c in chr(point).lower())]
 
 
-# What is counted of single bytes. Eight counters of eight bits share one number, so that a byte costs one addition.
+# Counters of single bytes. Eight counters of eight bits share one number, so each byte costs one addition.
 CHARACTERS, PLAIN, DECIMALS, BLANKS, PARENTHESIS_COUNT, LETTERS, LINE_BREAKS, CONTROLS = range(8)
 PLAIN_CHARACTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789\n?!,."
 BLANK_CHARACTERS = "\t\n\r\b "

@@ -1,4 +1,4 @@
-"""The numbers a scan can find of a document, and which of its passes finds each."""
+"""The features that a scan computes for a document, and the pass that computes each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from __future__ import annotations
     FIXED_COLUMNS,
 ) = range(35)  # fmt: skip
 
-# How many characters make a short line.
+# The maximum length of a short line in characters.
 SHORT_LINE = 30
 
 (

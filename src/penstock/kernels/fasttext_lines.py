@@ -1,7 +1,7 @@
-"""What fastText sees in a text: the average of the vectors of its words, their pieces and their neighbourhoods.
+"""Compute fastText's input features of a text: the average of the vectors of its words, subwords and word n-grams.
 
-As fastText does it, byte for byte: words end at ASCII white space, a line ends in ``</s>``, pieces of words are hashed
-into buckets with FNV-1a (in which bytes are signed), and so are pairs, triples … of words.
+This is the same as in fastText, byte for byte: words end at ASCII white space, a line ends in ``</s>``, subwords are
+hashed into buckets with FNV-1a (in which bytes are signed), and so are pairs, triples … of words.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from penstock.kernels.native import native
 _PRIME = np.uint32(16777619)
 _BASIS = np.uint32(2166136261)
 _NEIGHBOUR = np.uint64(116049371)
-# What fastText adds before it takes a logarithm, and so to every probability.
+# fastText adds this before it takes a logarithm, and so to every probability.
 TINY = np.float32(1e-5)
 _BEFORE, _AFTER = np.uint8(ord("<")), np.uint8(ord(">"))
 
@@ -24,23 +24,23 @@ _BEFORE, _AFTER = np.uint8(ord("<")), np.uint8(ord(">"))
 Bytes = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float32]
 Counts = npt.NDArray[np.int64]
-# Sums of so many words are kept at most, and no more than a text can have.
+# The maximum number of cached sums of words.
 _KEPT, _BYTES_PER_WORD = 1 << 14, 6
 
 
 class Lexicon(NamedTuple):
-    """The words of a model, and how to find what a piece of text is to it."""
+    """The vocabulary of a model, and the hash tables for looking up words and subwords."""
 
-    # Letters of all words one after the other, and where each begins.
+    # The bytes of all words, concatenated, and where each word begins.
     letters: Bytes
     begins: npt.NDArray[np.int64]
     # Hash table with open addressing: word number, -1 where free. Its size is a power of two.
     slots: npt.NDArray[np.int32]
     # Row of each bucket among the vectors, -1 where the model has none; empty: the rows after those of the words.
     rows: npt.NDArray[np.int32]
-    # A bit for each bucket that has a row: small enough for the cache of a core, and most pieces need no more.
+    # A bit for each bucket that has a row: it fits into the cache of a core, and most subwords need no further lookup.
     known: Bytes
-    # Vectors are there for so many words first.
+    # The number of words; their vectors come first.
     words: int
     buckets: int
     shortest: int
@@ -50,7 +50,7 @@ class Lexicon(NamedTuple):
     end: int
 
 
-# What a byte is xor-ed with: fastText takes it for signed.
+# XOR operand for each byte: fastText treats bytes as signed.
 _SIGNED = np.arange(256, dtype=np.uint8).view(np.int8).astype(np.int32).view(np.uint32)
 _SEPARATOR = np.isin(np.arange(256), list(b" \n\r\t\v\f\0"))
 _LABEL = np.frombuffer(b"__label__", np.uint8)
@@ -68,7 +68,7 @@ def hash_word(data: Bytes, start: int, stop: int) -> np.uint32:
 
 @native
 def fill_slots(letters: Bytes, begins: npt.NDArray[np.int64], slots: npt.NDArray[np.int32]) -> None:
-    """Enter every word into the hash table."""
+    """Insert every word into the hash table."""
     mask = len(slots) - 1
     for word in range(len(begins) - 1):
         slot = np.int64(hash_word(letters, begins[word], begins[word + 1])) & mask
@@ -108,8 +108,8 @@ def _add(total: Floats, vectors: Floats, row: int) -> int:
 
 @native
 def _add_pieces(lexicon: Lexicon, framed: Bytes, size: int, total: Floats, vectors: Floats) -> int:
-    """Add the vectors of all pieces of a word in its frame, ``<word>``; return how many there are."""
-    # Out of the tuple first: to take an array from it costs more than all the rest of a turn of the loop.
+    """Add the vectors of all subwords of ``<word>``; return their number."""
+    # Unpacked first: taking an array out of the tuple costs more than the rest of an iteration.
     rows, known, all_are_known = lexicon.rows, lexicon.known, len(lexicon.rows) == 0
     words, shortest, longest = lexicon.words, lexicon.shortest, lexicon.longest
     buckets = np.int64(lexicon.buckets)
@@ -128,7 +128,7 @@ def _add_pieces(lexicon: Lexicon, framed: Bytes, size: int, total: Floats, vecto
                 value = np.uint32((value ^ _SIGNED[framed[stop]]) * _PRIME)
                 stop += 1
             if characters >= shortest and not (characters == 1 and (start == 0 or stop == size)):
-                # The remainder of a division, by a multiplication: off by one at most, and several times as fast.
+                # The remainder of a division by multiplication: off by one at most, and several times as fast.
                 bucket = np.int64(value) - np.int64(value * share) * buckets
                 bucket += buckets if bucket < 0 else -buckets if bucket >= buckets else 0
                 if all_are_known:
@@ -141,7 +141,7 @@ def _add_pieces(lexicon: Lexicon, framed: Bytes, size: int, total: Floats, vecto
 
 @native
 def _add_neighbours(lexicon: Lexicon, hashes: npt.NDArray[np.int32], size: int, total: Floats, vectors: Floats) -> int:
-    """Add the vectors of all pairs, triples … of words; return how many there are."""
+    """Add the vectors of all pairs, triples … of words; return their number."""
     added = 0
     for first in range(size):
         value = np.uint64(np.int64(hashes[first]))
@@ -158,13 +158,13 @@ def _add_neighbours(lexicon: Lexicon, hashes: npt.NDArray[np.int32], size: int, 
 def average_vectors(
     lexicon: Lexicon, vectors: Floats, data: Bytes, offsets: npt.NDArray[np.int64], averages: Floats, counts: Counts
 ) -> None:
-    """Average, for each text, the vectors of everything in it, and count them; a text of nothing has 0."""
+    """Average the vectors of all words, subwords and n-grams of each text, and count them; 0 for an empty text."""
     longest = 0
     for text in range(len(offsets) - 1):
         longest = max(longest, offsets[text + 1] - offsets[text])
     framed = np.empty(longest + 2, np.uint8)
     hashes = np.empty(longest // 2 + 2 if lexicon.neighbours > 1 else 0, np.int32)
-    # Most words have come before, and not long ago: their sums are kept, in the place that their hash gives them.
+    # Most words occurred recently: their sums are cached, at the slot given by their hash.
     places = 16
     while places < _KEPT and places * _BYTES_PER_WORD < offsets[-1]:
         places *= 2
@@ -224,7 +224,7 @@ def _sum_word(
     framed: Bytes,
     total: Floats,
 ) -> int:
-    """Sum the vectors of a word and its pieces; return how many there are."""
+    """Sum the vectors of a word and its subwords; return their number."""
     total[:] = 0
     count = 0
     word = _find(lexicon, data, start, stop, value)
@@ -242,7 +242,7 @@ def _sum_word(
 
 @native
 def weigh(averages: Floats, weights: Floats, products: Floats) -> None:
-    """Multiply each average with each row of weights, always in the same order: the same text, the same last digit."""
+    """Multiply each average by each row of weights, always in the same order, so that results are reproducible."""
     for text in range(len(averages)):
         for row in range(len(weights)):
             total = np.float32(0)
@@ -253,7 +253,7 @@ def weigh(averages: Floats, weights: Floats, products: Floats) -> None:
 
 @native
 def descend(right: Floats, children: npt.NDArray[np.int64], likelihoods: Floats) -> None:
-    """Go down a tree of labels, for each text: from how likely a turn to the right is to how likely each leaf is."""
+    """Compute the probability of each leaf of the label tree from the branch probabilities, for each text."""
     texts, leaves = likelihoods.shape
     logarithms = np.zeros(2 * leaves - 1, np.float32)
     for text in range(texts):

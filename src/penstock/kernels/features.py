@@ -1,4 +1,4 @@
-"""Texts in, numbers out: asks for exactly the passes of the scan that somebody needs."""
+"""Compute features of texts; only the passes of the scan that the requested features need are run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.kernels.text_buffer import text_buffer
 
 Numbers = npt.NDArray[np.int64]
 
-# Name of a feature -> its column, and the pass of the scan that finds it (0: the one over bytes, which always runs).
+# Name of a feature -> its column, and the pass that computes it (0: the pass over bytes, which always runs).
 _FEATURES: Mapping[str, tuple[int, int]] = {
     "characters": (c.CHARACTERS, 0),
     "plain_characters": (c.PLAIN_CHARACTERS, 0),
@@ -52,13 +52,13 @@ _FEATURES: Mapping[str, tuple[int, int]] = {
     "distinct_common_words": (c.DISTINCT_COMMON_WORDS, c.STOP_WORD_GROUP),
     "longest_line": (c.LONGEST_LINE, c.LONGEST_LINE_GROUP),
 }
-# Places in a document are numbers of 32 bits.
-_LARGEST = (1 << 31) - 1
+# Positions in a document are 32-bit numbers.
+_MAX_DOCUMENT_BYTES = (1 << 31) - 1
 _NGRAM = re.compile(r"(top|duplicate)_([1-9][0-9]*)gram")
 
 
 class Features(Mapping[str, Numbers]):
-    """What a scan found, a column per feature; ``text(row)`` is the document itself, for who must look again.
+    """The features of a batch, one array per feature; ``text(row)`` returns the document itself.
 
     >>> features = Features.of(pa.array(["one two", "a b a b"], pa.large_string()), ["words", "duplicate_2gram"])
     >>> features["words"].tolist(), features["duplicate_2gram"].tolist()
@@ -71,7 +71,7 @@ class Features(Mapping[str, Numbers]):
 
     @classmethod
     def of(cls, texts: pa.ChunkedArray | pa.Array, wanted: Iterable[str]) -> Features:
-        """Scan documents for some features; a null document is an empty one."""
+        """Compute some features of documents; a null document counts as empty."""
         chunked = texts if isinstance(texts, pa.ChunkedArray) else pa.chunked_array([texts])
         groups, positions, top, duplicate = _passes(wanted)
         width = max([c.FIXED_COLUMNS, *(position + 1 for position in positions.values())])
@@ -87,7 +87,7 @@ class Features(Mapping[str, Numbers]):
         return self._texts[row].as_py() or ""
 
     def paragraphs(self, row: int) -> Iterator[str]:
-        """Return the paragraphs of a document one by one: a large one takes several times as much as a Python string.
+        """Yield the paragraphs of a document one by one: a large one takes several times as much as a Python string.
 
         >>> list(Features.of(pa.array(["a" + chr(10) * 2 + "b"]), []).paragraphs(0))
         ['a', 'b']
@@ -111,19 +111,19 @@ class Features(Mapping[str, Numbers]):
 
 
 def is_warm() -> bool:
-    """Tell whether the scan has been compiled on this machine."""
+    """Return True if the scan has been compiled on this machine."""
     from penstock.kernels.text_scan import scan
 
     return is_compiled(scan)
 
 
 def warm_up() -> None:
-    """Compile the scan, or load what was compiled before."""
+    """Compile the scan, or load the compiled code."""
     Features.of(pa.array(["a word"], pa.large_string()), ["words"])
 
 
 def _passes(wanted: Iterable[str]) -> tuple[int, dict[str, int], Numbers, Numbers]:
-    """Return the passes to make, the column of each feature, and the columns of n-grams by length."""
+    """Return the passes to run, the column of each feature, and the columns of n-grams by length."""
     groups = 0
     positions: dict[str, int] = {}
     lengths: dict[str, dict[int, int]] = {"top": {}, "duplicate": {}}
@@ -147,10 +147,12 @@ def _passes(wanted: Iterable[str]) -> tuple[int, dict[str, int], Numbers, Number
 
 
 def _scan_chunk(chunk: pa.Array, groups: int, top: Numbers, duplicate: Numbers, matrix: Numbers) -> None:
-    from penstock.kernels.text_scan import scan  # compiles; only who scans waits for that
+    from penstock.kernels.text_scan import scan  # imported on first use: this compiles the scan
 
     if len(chunk):
         data, offsets = text_buffer(chunk)
-        if data.size > _LARGEST and (largest := int(np.diff(offsets).max())) > _LARGEST:
-            raise ValueError(f"a document of {largest:,} bytes is too large for a filter; the most is {_LARGEST:,}.")
+        if data.size > _MAX_DOCUMENT_BYTES and (largest := int(np.diff(offsets).max())) > _MAX_DOCUMENT_BYTES:
+            raise ValueError(
+                f"a document of {largest:,} bytes is too large for a filter; the most is {_MAX_DOCUMENT_BYTES:,}."
+            )
         scan(data, offsets, groups, top, duplicate, character_flags(), byte_counters(), matrix)

@@ -1,11 +1,11 @@
-"""The exact similarity of two texts: shingles in both over shingles in either.
+"""Compute the exact Jaccard similarity of two texts: shingles in both, divided by shingles in either.
 
-One text becomes a hash table; the other is looked up in it, and only what is not found goes into a table of its own.
-For texts that are nearly the same that is nearly nothing. A slot is chosen by the lower half of a 64-bit hash and
-holds the upper half, so that the table of a page stays in the cache; one shingle in a billion may be taken for another.
+One text becomes a hash table; the shingles of the other are looked up in it, and only those not found go into a second
+table, which stays small for similar texts. The lower half of a 64-bit hash selects the slot, the upper half is stored
+in it, so that the table of a page fits into the cache; one shingle in a billion may be mistaken for another.
 
-Of a text larger than any book, every second, fourth, … shingle counts, chosen by its hash: the similarity is then an
-estimate, from millions of shingles, whose error is below a thousandth, and the tables stay as small as for a book.
+For a text larger than any book only every second, fourth, … shingle counts, selected by its hash. The similarity is
+then an estimate from millions of shingles, with an error below 0.001, and the tables stay as small as for a book.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from penstock.kernels.native import native
 from penstock.kernels.polynomial import Bytes, Hashes
 from penstock.kernels.shingles import Scratch, Shingling, next_windows
 
-# An empty slot; a shingle whose hash says so counts as the next one.
+# An empty slot; a shingle with this key is stored under the next key.
 _NONE = np.uint32(0)
 _32 = np.uint64(32)
-# How far hashes are shifted of which all bits are wanted.
+# The shift of hashes of which all bits are used.
 _WHOLE = np.uint64(0)
-# A text of more bytes is sampled.
+# Longer texts, in bytes, are sampled.
 LARGEST_COUNTED = 1 << 24
-# Bits of a hash that choose the sample: neither those of the slot, in tables of that size, nor those of the key.
+# The bits of a hash that select the sample; they overlap neither with the slot, in tables of that size, nor the key.
 _SAMPLED_FROM = 25
 
 Slots = npt.NDArray[np.uint32]
@@ -34,75 +34,76 @@ Slots = npt.NDArray[np.uint32]
 
 @dataclass
 class ShingleSet:
-    """The shingles of a text, as a table with room to spare; ``marks`` remember which were met by which visitor."""
+    """The shingles of a text as a hash table; ``marks`` holds the number of the last comparison that met each."""
 
     slots: Slots
     marks: npt.NDArray[np.int32]
     count: int
-    # Bits that are 0 in the hash of every shingle that counts.
+    # Bits that are 0 in the hash of every sampled shingle.
     sample: np.uint64
     visits: int = 0
 
     @property
     def num_bytes(self) -> int:
-        """How much memory it takes."""
+        """The size in memory."""
         return self.slots.nbytes + self.marks.nbytes
 
 
 class Comparing:
-    """Measures similarities; keeps room for shingles, so one for each thread."""
+    """Compute similarities. It holds buffers, so each thread needs its own."""
 
     def __init__(self, shingling: Shingling) -> None:
-        self._room = Scratch(shingling, np.uint64)
+        self._buffers = Scratch(shingling, np.uint64)
         self._others: Slots = np.zeros(1 << 12, dtype=np.uint32)
 
     def shingles(self, text: Bytes) -> ShingleSet:
-        """Take a text apart."""
-        room = self._room
+        """Return the shingles of a text."""
+        buffers = self._buffers
         halvings = _halvings(len(text))
         sample = np.uint64((1 << halvings) - 1 << _SAMPLED_FROM)
-        most = _most_shingles(text, room.by_words)
+        most = _most_shingles(text, buffers.by_words)
         slots: Slots = np.zeros(_table_size(most, halvings), dtype=np.uint32)
         count = _fill(
-            text, room.width, room.by_words, room.powers, room.prefixes, room.words, room.hashes, sample, slots
+            text, buffers.width, buffers.by_words, buffers.powers, buffers.prefixes, buffers.words, buffers.hashes,
+            sample, slots,
         )  # fmt: skip
         return ShingleSet(slots, np.zeros(len(slots), dtype=np.int32), count, sample)
 
     def similarity(self, first: ShingleSet, text: Bytes) -> float:
-        """Return the similarity of a text to one that was taken apart; 0 if neither has a shingle."""
-        room = self._room
+        """Return the similarity of a text to a shingle set; 0 if neither has a shingle."""
+        buffers = self._buffers
         first.visits += 1
         halvings = int(first.sample >> np.uint64(_SAMPLED_FROM)).bit_length()
-        needed = _table_size(_most_shingles(text, room.by_words), halvings)
+        needed = _table_size(_most_shingles(text, buffers.by_words), halvings)
         if len(self._others) < needed:
             self._others = np.zeros(needed, dtype=np.uint32)
         common, only_here = _compare(
-            text, room.width, room.by_words, room.powers, room.prefixes, room.words, room.hashes, first.sample,
-            first.slots, first.marks, first.visits, self._others[:needed],
+            text, buffers.width, buffers.by_words, buffers.powers, buffers.prefixes, buffers.words, buffers.hashes,
+            first.sample, first.slots, first.marks, first.visits, self._others[:needed],
         )  # fmt: skip
         either = first.count + only_here
         return common / either if either else 0.0
 
 
 def is_sampled(text: Bytes) -> bool:
-    """Tell whether similarities to a text are estimated, because it is so large."""
+    """Return True if the text is so large that its similarities are estimated."""
     return _halvings(len(text)) > 0
 
 
 def _halvings(size: int) -> int:
-    """Return how often the shingles of a text are halved."""
+    """Return how often the number of sampled shingles is halved."""
     return (max(0, size - 1) // LARGEST_COUNTED).bit_length()
 
 
 def _table_size(most: int, halvings: int = 0) -> int:
-    # A sample of a thousand times as many is never a tenth larger than its share.
+    # A sample of a thousand or more is never 10% larger than expected.
     most = most if not halvings else int(1.1 * most / 2**halvings) + 1000
     return max(16, 1 << (most * 3 // 2).bit_length())
 
 
 @native
 def _most_shingles(data: Bytes, by_words: bool) -> int:
-    """Return a number that there are not more shingles than."""
+    """Return an upper bound on the number of shingles."""
     if not by_words:
         return data.shape[0]
     spaces = 0
@@ -113,13 +114,13 @@ def _most_shingles(data: Bytes, by_words: bool) -> int:
 
 @native
 def _key(value: np.uint64) -> np.uint32:
-    """Return what a slot holds of a hash."""
+    """Return the part of a hash that is stored in a slot."""
     return max(np.uint32(value >> _32), np.uint32(1))
 
 
 @native
 def _find(slots: Slots, key: np.uint32, value: np.uint64) -> np.int64:
-    """Return the slot of a shingle, or the empty one where it belongs."""
+    """Return the slot of a shingle, or the empty slot where it is to be inserted."""
     last = slots.shape[0] - 1
     at = np.int64(value & np.uint64(last))
     while slots[at] != key and slots[at] != _NONE:

@@ -1,7 +1,7 @@
-"""Fields of JSON lines without taking the lines apart: where each value lies, and the characters of texts.
+"""Find and decode fields of JSON lines without parsing the lines.
 
-The lines are known to be JSON objects in UTF-8 without half characters. Eight bytes are looked at in one go; a text in
-which nothing is escaped is copied at the speed of memory.
+The lines are known to be JSON objects in UTF-8 without lone surrogates. Eight bytes are examined at a time; a text
+without escapes is copied at the speed of memory.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from penstock.kernels.native import byte_at, load_u64, native, store_u64, traili
 Bytes = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.int64]
 
-# What a line has for a field.
+# The kinds of values a line can have for a field.
 MISSING, PLAIN, ESCAPED, NULL, OTHER = range(5)
-# A target must have so many bytes more than go into it: eight are written where fewer belong.
+# The number of extra bytes a target buffer needs: eight bytes are written at a time.
 SLACK = 8
-# Below this a loop is done before a copy of memory has begun.
+# Shorter texts are copied by a loop, which is faster than a call to copy memory.
 _SHORT = 256
 
 _ONES, _HIGH = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
@@ -76,7 +76,7 @@ def find_fields(
 def copy_texts(
     data: Bytes, begins: Places, stops: Places, kinds: npt.NDArray[np.uint8], target: Bytes, offsets: Places
 ) -> None:
-    """Copy the texts of one field, escapes replaced by what they stand for; anything else is an empty text."""
+    """Copy the texts of one field with escapes decoded; any other value becomes an empty text."""
     at = 0
     for row in range(len(begins)):
         if kinds[row] == PLAIN:
@@ -94,7 +94,7 @@ def copy_texts(
 
 @native
 def _string_end(data: Bytes, at: int, end: int) -> tuple[int, bool]:
-    """Return where the closing quote is, and whether there is an escape before it."""
+    """Return the position of the closing quote, and whether there is an escape before it."""
     escaped = False
     size = len(data)
     while at < end:
@@ -120,7 +120,7 @@ def _string_end(data: Bytes, at: int, end: int) -> tuple[int, bool]:
 
 @native
 def _value_end(data: Bytes, at: int, end: int) -> int:
-    """Return where a number, a word, an object or a list ends."""
+    """Return the end of a number, a keyword, an object or an array."""
     depth = 0
     while at < end:
         byte = byte_at(data, at)
@@ -142,7 +142,7 @@ def _value_end(data: Bytes, at: int, end: int) -> int:
 def _field_named(
     data: Bytes, key: int, key_end: int, escaped: bool, names: Bytes, name_ends: Places, scratch: Bytes
 ) -> int:
-    """Return the number of the field whose name this is; -1 for none."""
+    """Return the number of the field with this name; -1 if there is none."""
     length = key_end - key
     if escaped:
         if length > len(scratch) - SLACK:

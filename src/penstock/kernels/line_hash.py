@@ -1,6 +1,6 @@
-"""A 128-bit hash of every line: equal hashes mean equal lines (MurmurHash3 for 64-bit machines).
+"""Compute a 128-bit hash of every line: equal hashes mean equal lines (MurmurHash3 for 64-bit machines).
 
-Lines are short and there are many: to call a library for each takes five times as long as hashing all in one go.
+Lines are short and numerous: a library call for each would take five times as long as hashing all in one pass.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def line_hashes(texts: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uint64]:
     """
     hashes = np.empty((len(texts), 2), dtype=np.uint64)
     row = 0
-    for chunk in texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]:  # not put together: that is a copy
+    for chunk in texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]:  # not concatenated: that would copy
         _hash_all(*text_buffer(chunk), hashes[row : row + len(chunk)])
         row += len(chunk)
     return hashes

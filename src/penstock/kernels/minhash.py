@@ -1,9 +1,9 @@
-"""MinHash signatures: how similar two sets of shingles are, in a few hundred numbers.
+"""MinHash signatures: estimate the similarity of two sets of shingles from a few hundred numbers.
 
-Each permutation is ``a * h + b`` modulo 2^32 (or 2^64) with odd ``a``, taken over hashes that are mixed already; the
-signature holds the least value of each. Of families that were tried on versions of real pages (this one,
-multiplication alone, modulo a Mersenne prime, full mixing) the error of the estimate was the same within what chance
-allows; this one costs one multiply-add and one minimum.
+Each permutation is ``a * h + b`` modulo 2^32 (or 2^64) with odd ``a``, applied to mixed hashes; the signature holds the
+minimum of each. Four families were compared on versions of real pages (this one, multiplication alone, modulo a
+Mersenne prime, full mixing); the errors of their estimates did not differ significantly. This one costs one
+multiply-add and one minimum.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from penstock.kernels.polynomial import Bytes, mix
 from penstock.kernels.shingles import Scratch, Shingling, next_windows
 from penstock.kernels.text_buffer import text_buffer
 
-# Of 32 or 64 bits, without a sign.
+# Unsigned, of 32 or 64 bits.
 Words = npt.NDArray[Any]
 
 
@@ -33,19 +33,19 @@ class Permutations:
 
     @property
     def count(self) -> int:
-        """How many numbers a signature has."""
+        """The number of values of a signature."""
         return len(self.a)
 
 
 def permutations(count: int, seed: int = 42, bits: int = 32) -> Permutations:
-    """Draw permutations; the same for the same seed, on every machine.
+    """Draw permutations from a seed, the same on every machine.
 
     >>> permutations(2, seed=1).a.dtype, permutations(2, bits=64).a.dtype
     (dtype('uint32'), dtype('uint64'))
     """
     if bits not in (32, 64):
         raise ValueError(f"permutations: bits={bits}; it is 32 or 64.")
-    # Not NumPy's generators: their streams may change from version to version, and signatures are kept.
+    # Not NumPy's generators: their streams may change between versions, and signatures are stored.
     state, drawn = seed % 2**64, []
     for _ in range(2 * count):
         state = (state + 0x9E3779B97F4A7C15) % 2**64
@@ -58,21 +58,21 @@ def permutations(count: int, seed: int = 42, bits: int = 32) -> Permutations:
 
 
 def signatures(texts: pa.Array, shingling: Shingling, chosen: Permutations) -> tuple[Words, npt.NDArray[np.bool_]]:
-    """Return the signature of every text, and whether it has any shingle; without, the signature is all ones."""
+    """Return the signature of every text, and whether it has a shingle; without one, all bits are set."""
     data, offsets = text_buffer(texts)
     dtype = chosen.a.dtype
     signature = np.full((len(texts), chosen.count), np.iinfo(dtype).max, dtype=dtype)
     has_shingles = np.zeros(len(texts), dtype=np.bool_)
-    room = Scratch(shingling, dtype)
+    buffers = Scratch(shingling, dtype)
     _signatures(
-        data, offsets, room.width, room.by_words, room.powers, room.prefixes, room.words, room.shift, room.hashes,
-        chosen.a, chosen.b, signature, has_shingles,
+        data, offsets, buffers.width, buffers.by_words, buffers.powers, buffers.prefixes, buffers.words,
+        buffers.shift, buffers.hashes, chosen.a, chosen.b, signature, has_shingles,
     )  # fmt: skip
     return signature, has_shingles
 
 
 def is_warm() -> bool:
-    """Tell whether signing has been compiled on this machine."""
+    """Return True if signing has been compiled on this machine."""
     return is_compiled(_signatures)
 
 
@@ -95,7 +95,7 @@ def _signatures(
 
 @native
 def _lower(hashes: Words, count: int, a: Words, b: Words, least: Words) -> None:
-    """Lower a signature by some hashes, eight at a time so that the signature is loaded and stored less often."""
+    """Update the minima of a signature with some hashes, eight at a time to load and store it less often."""
     i = 0
     while i + 8 <= count:
         h0, h1, h2, h3 = hashes[i], hashes[i + 1], hashes[i + 2], hashes[i + 3]

@@ -24,9 +24,9 @@ from penstock.kernels.polynomial import BASE, MIX_1, MIX_2
 from penstock.kernels.shingles import Shingling
 from penstock.kernels.text_buffer import text_buffer
 
-# Bytes that go to the device at once, while the ones before are being worked on.
+# Bytes copied to the device at a time, while the previous ones are processed.
 _PIECE = 64 << 20
-# The most bytes one program takes: a longer document is shared by several.
+# The maximum number of bytes per program: a longer document is split among several.
 _STRETCH = 1 << 15
 _POSITIONS = 128
 _GROUP = 32
@@ -34,7 +34,7 @@ _BLOCK = 512
 
 
 class GpuMinHash:
-    """Makes signatures on one device; the constants are there once, and so is the room that copies go through."""
+    """Compute signatures on one device; constants and copy buffers are allocated once."""
 
     def __init__(self, shingling: Shingling, chosen: Permutations, device: str = "cuda") -> None:
         if shingling.unit != "char":
@@ -50,15 +50,15 @@ class GpuMinHash:
         self._free = [torch.cuda.Event(), torch.cuda.Event()]
 
     def signatures(self, texts: pa.Array) -> tuple[Words, npt.NDArray[np.bool_]]:
-        """Return the signature of every text, and whether it has any shingle, as the CPU would."""
+        """Return the signature of every text, and whether it has a shingle; equal to the CPU's result."""
         data, offsets = text_buffer(texts)
         signature, shingled = self.from_host(_tensor(data), _tensor(offsets))
         return signature.numpy(), shingled.numpy()
 
     def from_host(self, data: torch.Tensor, offsets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return signatures of texts in host memory, copied there and back while the device works on others.
+        """Return signatures of texts in host memory; copies overlap with computation.
 
-        Memory that is pinned already is copied from as it lies; other memory goes through two buffers that are.
+        Pinned memory is copied directly; other memory is copied through two pinned buffers.
         """
         rows = len(offsets) - 1
         signature = torch.empty((rows, self._count), dtype=self._dtype, pin_memory=True)
@@ -118,7 +118,7 @@ class GpuMinHash:
         return hashes
 
     def _pieces(self, data: torch.Tensor, offsets: torch.Tensor) -> Iterator[Any]:
-        """Work on a piece while the next one is on its way to the device."""
+        """Process one piece while the next is copied to the device."""
         ahead: list[Any] = []
         borders = offsets if offsets.is_pinned() else offsets.pin_memory()
         numbers = offsets.numpy()
@@ -137,7 +137,7 @@ class GpuMinHash:
             yield self._worked_on(*piece)
 
     def _staged(self, which: int, data: torch.Tensor) -> torch.Tensor:
-        """Copy into pinned memory, when what was there has gone."""
+        """Copy into pinned memory after its previous content was transferred."""
         self._free[which].synchronize()
         if len(self._staging[which]) < len(data):
             self._staging[which] = torch.empty(max(_PIECE, len(data)), dtype=torch.uint8, pin_memory=True)
@@ -153,14 +153,14 @@ class GpuMinHash:
 
 
 def _tensor(array: npt.NDArray[Any]) -> torch.Tensor:
-    """See an array as a tensor; that nobody may write to it, of which torch warns, is as it should be."""
+    """View an array as a tensor, without torch's warning that the array is read-only."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return torch.from_numpy(array)
 
 
 def _stretches(offsets: npt.NDArray[np.int64]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Cut long documents into stretches that are worked on side by side: which document, and from which byte of it."""
+    """Split long documents into stretches that are processed in parallel: the document and first byte of each."""
     parts = np.maximum(1, -(-np.diff(offsets) // _STRETCH))
     row_of = np.repeat(np.arange(len(parts)), parts)
     within = np.arange(len(row_of)) - np.repeat(np.cumsum(parts) - parts, parts)
@@ -168,12 +168,12 @@ def _stretches(offsets: npt.NDArray[np.int64]) -> tuple[torch.Tensor, torch.Tens
 
 
 def _signed(value: int) -> int:
-    """Return a 64-bit constant as Triton takes it: the same bits, with a sign."""
+    """Return a 64-bit constant with the same bits as a signed integer, as Triton requires."""
     return value - 2**64 if value >= 2**63 else value
 
 
 def _cut(offsets: npt.NDArray[np.int64]) -> Iterator[slice]:
-    """Cut documents into pieces of some size; a document is never cut."""
+    """Group documents into pieces of some size; a document is never split."""
     first = 0
     while first < len(offsets) - 1:
         last = int(np.searchsorted(offsets, offsets[first] + _PIECE, side="right")) - 1

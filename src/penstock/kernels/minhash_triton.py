@@ -1,4 +1,4 @@
-"""The kernels behind signatures on a GPU, in Triton.
+"""Triton kernels for signatures on a GPU.
 
 A hash of a window is a polynomial over its bytes (see ``polynomial``). Of ASCII it is put together from polynomials
 over eight bytes, which are made once for every place; only blocks with other characters walk through their windows.
@@ -12,21 +12,21 @@ import triton.language as tl
 
 @triton.jit
 def limits_kernel(data, offsets, limits, width, reach: tl.constexpr):
-    """Find where the last window of a document begins: the last place with ``width`` characters from there on."""
+    """Find the start of the last window of a document: the last position followed by ``width`` characters."""
     row = tl.program_id(0)
     start = tl.load(offsets + row)
     stop = tl.load(offsets + row + 1)
     back = stop - 1 - tl.arange(0, reach).to(tl.int64)
     byte = tl.load(data + back, mask=back >= start, other=0x80)
     chars = tl.cumsum(((byte & 0xC0) != 0x80).to(tl.int32), 0)
-    # Characters counted from the end: the first place where there are enough of them.
+    # Characters counted from the end: the first position with enough of them.
     begins = tl.max(tl.where(chars >= width, back, -1), 0)
     tl.store(limits + row, tl.where(begins >= start, begins + 1, start))
 
 
 @triton.jit
 def eights_kernel(data, eights, size, base, block: tl.constexpr):
-    """Write the polynomial over the eight bytes from every place on."""
+    """Write the polynomial over the eight bytes from each position."""
     place = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
     value = tl.zeros([block], tl.int64)
     for k in tl.static_range(8):
@@ -61,7 +61,7 @@ def windows_kernel(
         chars = tl.zeros([block], tl.int32)
         byte = tl.load(data + at, mask=at < size, other=0)
         active = inside
-        # A window is complete when as many characters have begun as it is wide, and the next one begins.
+        # A window is complete when ``width`` characters have begun and the next one begins.
         while tl.max(active.to(tl.int32), 0) > 0:
             chars += (active & ((byte & 0xC0) != 0x80)).to(tl.int32)
             value = tl.where(active, value * base + byte.to(tl.int64) + 1, value)
@@ -82,7 +82,7 @@ def minima_kernel(
     hashes, starts, stops, rows, a, b, signature, count, first,
     most: tl.constexpr, group: tl.constexpr, positions: tl.constexpr,
 ):  # fmt: skip
-    """Lower a group of numbers of a signature by the hashes of one stretch."""
+    """Update a group of minima of a signature with the hashes of one stretch."""
     stretch = tl.program_id(0)
     start = tl.load(starts + stretch)
     stop = tl.load(stops + stretch)
@@ -95,7 +95,7 @@ def minima_kernel(
         for at in range(start, whole, positions):
             place = at + tl.arange(0, positions)
             least = tl.minimum(least, tl.load(hashes + place)[:, None] * factor + term)
-        # The last few: those past the end take the hash of the first, which changes no minimum.
+        # Lanes past the end use the hash of the first window, which changes no minimum.
         if whole < stop:
             place = whole + tl.arange(0, positions)
             place = tl.where(place < stop, place, start)

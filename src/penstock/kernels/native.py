@@ -1,4 +1,4 @@
-"""How a function becomes machine code, and the few instructions that Numba has no name for."""
+"""Compile functions to machine code with Numba, and provide the instructions that Numba lacks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _config: Any = numba.config
 
 
 def native(function: F) -> F:
-    """Compile a function when it is first called, keep the code on disk, and let other threads run meanwhile."""
+    """Compile a function on its first call, cache the code on disk, and release the GIL while it runs."""
     dispatcher: Any = numba.njit(nogil=True)(function)
     folder = code_cache()
     if folder is None:
@@ -32,20 +32,20 @@ def native(function: F) -> F:
     _config.CACHE_DIR, before = str(folder), _config.CACHE_DIR
     try:
         cache_class: Any = _KeptCode
-        dispatcher._cache = cache_class(function)  # what cache=True does, with a cache that loads faster
+        dispatcher._cache = cache_class(function)  # as cache=True does, with a cache that loads faster
     finally:
         _config.CACHE_DIR = before
     return cast(F, dispatcher)
 
 
 def prepare_to_load() -> None:
-    """Make ready what loaded code may call: memory for its arrays. Otherwise the first function to be loaded does."""
+    """Prepare the memory allocator that loaded code may call; otherwise the first loaded function would do so."""
     target: Any = cpu_target
     rtsys.initialize(target.target_context)
 
 
 class _KeptCode(FunctionCache):
-    """Machine code on disk, loaded without all that Numba needs to compile: a sixth of the time of a first call.
+    """Cache of machine code, loaded without initialising Numba's compiler: a sixth of the time of a first call.
 
     When something has to be compiled after all, Numba's compiler loads that itself.
     """
@@ -53,11 +53,11 @@ class _KeptCode(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:  # noqa: ANN401
         """Return the code for a signature; None if there is none."""
         prepare_to_load()
-        numbas: Any = self  # which says nothing of types
+        numbas: Any = self  # untyped
         try:
             with numbas._guard_against_spurious_io_errors():
                 return numbas._load_overload(sig, target_context)
-        except OSError:  # a cache that cannot be read costs time, and nothing else
+        except OSError:  # a cache that cannot be read only costs time
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:  # noqa: ANN401
@@ -67,12 +67,12 @@ class _KeptCode(FunctionCache):
 
 
 def is_compiled(function: Callable[..., Any]) -> bool:
-    """Tell whether there is machine code of a function that this machine can run, in this process or on disk."""
+    """Return True if machine code for this machine exists for a function, in this process or on disk."""
     dispatcher: Any = function
     kept: Any = dispatcher._cache
     if code_cache() is None:
         return bool(dispatcher.signatures)
-    # What belongs to an overload beside its signature: the processor, and what was compiled.
+    # The rest of the key of an overload: the processor, and the compiled function.
     _, *ours = kept._index_key(None, dispatcher.targetctx.codegen())
     return bool(dispatcher.signatures) or any([*theirs] == ours for _, *theirs in kept._cache_file._load_index())
 
@@ -122,11 +122,11 @@ def _count_ones(typing_context: Any, value: Any) -> Any:  # noqa: ANN401
     return types.int64(types.uint64), generate
 
 
-# Eight bytes from anywhere in a byte array. The caller sees to it that they lie inside.
+# Load eight bytes from anywhere in a byte array. The caller ensures that they are inside the array.
 load_u64 = cast(Callable[[Any, int], np.uint64], intrinsic(_load_u64))
 store_u64 = cast(Callable[[Any, int, np.uint64], None], intrinsic(_store_u64))
-# One byte, without the look at its sign that makes data[-1] work.
+# Load one byte, without the sign check of the index that makes data[-1] work.
 byte_at = cast(Callable[[Any, int], int], intrinsic(_byte_at))
-# Of a value that is not 0.
+# For a value that is not 0.
 trailing_zeros = cast(Callable[[np.uint64], int], intrinsic(_trailing_zeros))
 count_ones = cast(Callable[[np.uint64], int], intrinsic(_count_ones))

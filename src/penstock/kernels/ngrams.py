@@ -1,7 +1,7 @@
-"""Repetition of n-grams of words.
+"""Compute the repetition of n-grams of words.
 
-An n-gram that repeats contains an (n-1)-gram that repeats. So each length looks only at the places where the length
-before it found repetition at this place and at the next, which are soon few.
+An n-gram that repeats contains an (n-1)-gram that repeats. So each length examines only the positions where the
+previous length found a repetition at this position and at the next, which are soon few.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ Counts = npt.NDArray[np.int32]
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 _HALF = np.uint64(32)
 _ODD = np.uint64(0xD6E8FEB86659FD93)
-# The highest bits of a hash say in which part it is counted, where the table is too small for all: as many as these.
+# The number of highest bits of a hash that select the part it is counted in, if the table is too small for all.
 _PART_BITS = np.uint64(56)
 MOST_PARTS = 8
-# Which slot says that an n-gram that was counted in parts occurs once, several times, or as often as any.
+# Slot values for n-grams counted in parts: occurs once, several times, or as often as any other.
 _AS_ONE, _AS_SEVERAL, _AS_MOST = 0, 1, 2
 
 
@@ -37,7 +37,7 @@ def table_size(entries: int) -> int:
 
 @native
 def find_slot(keys: Hashes, size: int, key: np.uint64) -> int:
-    """Return where a hash is in a table, or the empty slot where it belongs."""
+    """Return the slot of a hash, or the empty slot where it is to be inserted."""
     slot: Any = np.int64((key ^ (key >> _HALF)) & np.uint64(size - 1))
     while keys[slot] != key and keys[slot] != _ZERO:
         slot = (slot + 1) & (size - 1)
@@ -64,12 +64,12 @@ def count_repetition(
     """Fill in the features of n-grams.
 
     ``top[n]`` and ``duplicate[n]`` say in which feature the characters of the most frequent n-gram, and those in
-    repeated n-grams, are wanted; -1 where nobody asks. The last five arrays are room to work in.
+    repeated n-grams, are wanted; -1 if it is not requested. The last five arrays are buffers.
     """
     longest = top.size - 1
     for n in range(1, longest + 1):
         if n > words:
-            # Too short to tell: all of it counts as repeated.
+            # Fewer than n words: the whole text counts as repeated.
             if top[n] >= 0:
                 features[top[n]] = characters
             if duplicate[n] >= 0:
@@ -114,7 +114,7 @@ def count_repetition(
         if wants_duplicates:
             features[duplicate[n]] = duplicated
         if top[n] >= 0:
-            place = 0  # the first, where none repeats
+            place = 0  # the first, if none repeats
             for k in range(candidates):
                 if most > 1 and counts[slots[k]] == most:
                     place = places[k]
@@ -126,7 +126,7 @@ def count_repetition(
             place = places[k]
             grams[left] = _longer(grams[k], hashes[min(place + n, words - 1)])
             places[left] = place
-            # No branch: which way it goes cannot be foretold.
+            # Without a branch, which could not be predicted.
             left += (places[k + 1] == place + 1) & (counts[slots[k]] > 1) & (counts[slots[k + 1]] > 1)
         candidates = left
 
@@ -135,7 +135,7 @@ def count_repetition(
 def _count_in_parts(
     grams: Hashes, candidates: int, parts: int, keys: Hashes, counts: Counts, slots: SmallPlaces
 ) -> int:
-    """Count n-grams in a table that is too small for all of them: those of one part of all hashes at a time.
+    """Count n-grams in a table that is too small for all of them: one part of the hashes at a time.
 
     Each n-gram gets in ``slots`` how often it occurs, negative where it occurs for the first time. The most that any
     occurs is returned.
@@ -169,7 +169,7 @@ def _longer(gram: np.uint64, word: np.uint64) -> np.uint64:
 
 @native
 def _occurrences(data: Bytes, borders: SmallPlaces, hashes: Hashes, words: int, place: int, n: int) -> int:
-    """Return how often an n-gram, its words joined by single blanks, occurs in the text as ``str.replace`` finds it.
+    """Return the number of occurrences that ``str.replace`` would find of an n-gram joined by single blanks.
 
     Its first word may be the end of a longer one, its last word the beginning.
     """

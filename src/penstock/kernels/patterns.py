@@ -1,4 +1,4 @@
-"""What a web address is, and which phrases give boilerplate away."""
+"""Patterns of URLs and phrases of boilerplate."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ POLICY_PHRASES = (
     "use cookies",
     "privacy & cookies policy",
     "privacy and cookies policy",
-    # How the notices of the commonest cookie plug-in begin, or what only they say.
+    # Beginnings, or unique phrases, of the notices of the most common cookie plug-in.
     "necessary cookies are absolutely essential for the website to function properly",
     "any cookies that may not be particularly necessary for the website to function",
     "without changing your cookie settings, you agree to this use",

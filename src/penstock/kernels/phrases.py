@@ -1,4 +1,4 @@
-"""Phrases that give boilerplate away, found at the blanks between words."""
+"""Find boilerplate phrases at the blanks between words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.kernels.spans import Bytes, SmallPlaces, find_byte, spells
 _ALL = (LOREM_IPSUM, *POLICY_PHRASES)
 _LETTERS = np.frombuffer("".join(_ALL).encode(), dtype=np.uint8)
 _BOUNDS = np.cumsum([0, *map(len, _ALL)])
-# Every phrase has a blank. What stands before and after its first one rules out most places at a glance.
+# Every phrase has a blank. The letters before and after its first blank rule out most positions quickly.
 _FIRST_BLANK = np.array([phrase.index(" ") for phrase in _ALL])
 _BEFORE, _AFTER = np.zeros(256, dtype=np.uint16), np.zeros(256, dtype=np.uint16)
 for _number, _phrase in enumerate(_ALL):
@@ -23,7 +23,7 @@ for _number, _phrase in enumerate(_ALL):
 
 @native
 def find_boilerplate(data: Bytes, start: int, end: int, borders: SmallPlaces, words: int) -> tuple[bool, int]:
-    """Return whether there is a "lorem ipsum", and how many paragraphs have one of the other phrases."""
+    """Return whether the text contains "lorem ipsum", and the number of paragraphs with another phrase."""
     lorem, paragraphs, paragraph_end = False, 0, start
     for i in range(words - 1):
         blank, after = borders[2 * i + 1], borders[2 * i + 2]
@@ -47,7 +47,7 @@ def find_boilerplate(data: Bytes, start: int, end: int, borders: SmallPlaces, wo
 
 @native
 def end_of_paragraph(data: Bytes, at: int, end: int) -> int:
-    """Return where two line breaks in a row come next, or the end."""
+    """Return the position of the next two consecutive line breaks, or the end."""
     while True:
         at = find_byte(data, 10, at, end)
         if at + 1 >= end:

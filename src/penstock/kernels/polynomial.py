@@ -1,8 +1,8 @@
-"""The hash all shingles share: a polynomial over bytes, mixed at the end.
+"""The hash of shingles: a polynomial over bytes, mixed at the end.
 
-A polynomial modulo 2^64 can be taken over any stretch of a text from two prefixes, so that the hash of every window
-costs the same whatever its width. ``mix`` (the finaliser of MurmurHash3) spreads what the polynomial leaves in the
-low bits. A hash of 32 bits is the upper half of one of 64.
+A polynomial modulo 2^64 over any stretch of a text follows from two prefixes, so the hash of a window costs the same
+for every width. ``mix`` (the finaliser of MurmurHash3) spreads the low bits over all bits. A 32-bit hash is the upper
+half of a 64-bit hash.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ def mix(value: np.uint64) -> np.uint64:
 
 @native
 def extend(value: np.uint64, byte: np.uint8) -> np.uint64:
-    """Return the polynomial of a text with one byte more; a zero byte counts too."""
+    """Return the polynomial of a text with one byte appended; a zero byte counts too."""
     return value * _BASE + np.uint64(byte) + np.uint64(1)
 
 
 @native
 def prefixes(data: Bytes, start: int, stop: int, out: Hashes) -> bool:
-    """Write the polynomial of every prefix of a stretch, and tell whether the stretch is all ASCII."""
+    """Write the polynomial of every prefix of a stretch; return True if the stretch is all ASCII."""
     value = np.uint64(0)
     seen = np.uint8(0)
     out[0] = value

@@ -1,4 +1,4 @@
-"""How many characters lie between two places: asked of any span in a moment, once a document has been marked."""
+"""Count the characters between two positions of a document in constant time, after marking the document."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ZERO, _ONE = np.uint64(0), np.uint64(1)
 
 @native
 def mark_continuations(data: Bytes, start: int, end: int, marks: Hashes, before: Places) -> None:
-    """Set a bit for every byte that goes on with a character of UTF-8, and count those before every 64 bytes."""
+    """Set a bit for every UTF-8 continuation byte, and count those before every 64 bytes."""
     total = 0
     for block in range((end - start) // 64 + 1):
         before[block] = total
@@ -27,6 +27,6 @@ def mark_continuations(data: Bytes, start: int, end: int, marks: Hashes, before:
 
 @native
 def characters_until(place: int, marks: Hashes, before: Places) -> int:
-    """Return how many characters a marked document has before a place, counted in bytes from its beginning."""
+    """Return the number of characters of a marked document before a byte position."""
     going_on = before[place >> 6] + count_ones(marks[place >> 6] & ((_ONE << np.uint64(place & 63)) - _ONE))
     return place - going_on

@@ -1,7 +1,7 @@
-"""Shingles: the hash of every run of characters or words of a given width.
+"""Compute shingles: the hash of every run of characters or words of a given width.
 
-A character is a code point, a word what stands between white space, both as Python sees them. Text comes as UTF-8; long
-documents are taken in chunks, so that memory does not grow with them.
+A character is a code point; words are separated by white space, as ``str.split`` defines it. Text is UTF-8; long
+documents are processed in chunks, so that memory does not grow with them.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import numpy.typing as npt
 from penstock.kernels.native import native
 from penstock.kernels.polynomial import Bytes, Hashes, extend, mix, powers, prefixes
 
-# Windows that begin in one chunk; with their prefixes they stay in the second-level cache.
+# The number of windows per chunk; with their prefixes they fit into the second-level cache.
 CHUNK = 1 << 14
-_MOST_BYTES = 4  # of a character
+_MAX_CHARACTER_BYTES = 4
 
 
 @dataclass(frozen=True)
 class Shingling:
-    """What a shingle is: so many characters, or so many words.
+    """The definition of a shingle: a number of characters or of words.
 
     >>> Shingling(width=24), Shingling(width=5, unit="word")
     (Shingling(width=24, unit='char'), Shingling(width=5, unit='word'))
@@ -32,7 +32,7 @@ class Shingling:
     unit: str = "char"
 
     def __post_init__(self) -> None:
-        """Refuse what is no shingle."""
+        """Validate unit and width."""
         if self.unit not in ("char", "word"):
             raise ValueError(f"Shingling: unit={self.unit!r}; it is 'char' or 'word'.")
         if self.width < 1:
@@ -40,14 +40,14 @@ class Shingling:
 
 
 class Scratch:
-    """Room for the shingles of one chunk; made once for many documents, one for each thread."""
+    """Buffers for the shingles of one chunk; reused for many documents, one per thread."""
 
     def __init__(self, shingling: Shingling, dtype: npt.DTypeLike = np.uint32) -> None:
         self.width = shingling.width
         self.by_words = shingling.unit == "word"
-        self.powers = powers(_MOST_BYTES * shingling.width + 1)
-        self.prefixes: Hashes = np.empty(CHUNK + _MOST_BYTES * shingling.width + 1, dtype=np.uint64)
-        # The last hashes of words, which the next chunk begins with.
+        self.powers = powers(_MAX_CHARACTER_BYTES * shingling.width + 1)
+        self.prefixes: Hashes = np.empty(CHUNK + _MAX_CHARACTER_BYTES * shingling.width + 1, dtype=np.uint64)
+        # The last hashes of words, with which the next chunk begins.
         self.words: Hashes = np.empty(CHUNK + shingling.width, dtype=np.uint64)
         self.hashes: npt.NDArray[Any] = np.empty(CHUNK, dtype=dtype)
         self.shift = np.uint64(64 - 8 * self.hashes.itemsize)
@@ -57,8 +57,8 @@ class Scratch:
 def char_windows(
     data: Bytes, start: int, stop: int, width: int, powers: Hashes, prefix: Hashes, shift: np.uint64, out: Hashes
 ) -> tuple[int, int]:
-    """Hash the windows of characters that begin in the next chunk; return how many, and where the next chunk begins."""
-    reach = min(stop, start + CHUNK + _MOST_BYTES * width)
+    """Hash the windows of characters that begin in the next chunk; return their number and the next start."""
+    reach = min(stop, start + CHUNK + _MAX_CHARACTER_BYTES * width)
     if prefixes(data, start, reach, prefix):
         count = max(0, min(CHUNK, reach - start - width + 1))
         power = powers[width]
@@ -86,7 +86,7 @@ def char_windows(
 
 @native
 def space_at(data: Bytes, i: int, stop: int) -> int:
-    """Return the length of the white space character at a place, as ``str.isspace`` sees it; 0 if there is none."""
+    """Return the length in bytes of the white space at a position, as in ``str.isspace``; 0 if there is none."""
     byte = data[i]
     if byte < 128:
         return 1 if byte == 32 or 9 <= byte <= 13 or 28 <= byte <= 31 else 0
@@ -108,7 +108,7 @@ def space_at(data: Bytes, i: int, stop: int) -> int:
 def word_windows(
     data: Bytes, start: int, stop: int, width: int, held: int, words: Hashes, shift: np.uint64, out: Hashes
 ) -> tuple[int, int, int]:
-    """Hash the windows of words that end in the next chunk; return how many, where to go on, and words held."""
+    """Hash the windows of words that end in the next chunk; return their number, the next start, and words held."""
     count = 0
     i = start
     while count < CHUNK and i < stop:
@@ -117,7 +117,7 @@ def word_windows(
             i += length
             continue
         value = np.uint64(0)
-        # Most bytes are plainly no white space, and need not be asked.
+        # Most bytes are clearly not white space and need no further test.
         while i < stop and (32 < data[i] < 128 or not space_at(data, i, stop)):
             value = extend(value, data[i])
             i += 1
@@ -142,7 +142,7 @@ def next_windows(
     data: Bytes, start: int, stop: int, width: int, by_words: bool, held: int, powers: Hashes, prefix: Hashes,
     words: Hashes, shift: np.uint64, out: Hashes,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Hash the windows of the next chunk, of whichever kind; return how many, where to go on, and words held."""
+    """Hash the windows of the next chunk, of either kind; return their number, the next start, and words held."""
     if by_words:
         return word_windows(data, start, stop, width, held, words, shift, out)
     count, start = char_windows(data, start, stop, width, powers, prefix, shift, out)

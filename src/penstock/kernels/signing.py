@@ -1,4 +1,4 @@
-"""Signatures on whatever device there is: the CPU, or a GPU where one was asked for and is there."""
+"""Compute signatures on the CPU, or on a GPU if one was requested and is available."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEVICES = ("auto", "cpu", "cuda")
 
 
 def choose_device(wanted: str, shingling: Shingling) -> str:
-    """Return "cpu" or "cuda"; words are always counted on the CPU.
+    """Return "cpu" or "cuda"; shingles of words always use the CPU.
 
     >>> choose_device("cpu", Shingling())
     'cpu'
@@ -27,7 +27,7 @@ def choose_device(wanted: str, shingling: Shingling) -> str:
         return "cpu"
     try:
         import torch
-        import triton  # noqa: F401 - whether it is there
+        import triton  # noqa: F401 - only to check that it is installed
     except ImportError as error:
         if wanted == "cuda":
             raise MissingExtraError("torch", "gpu", "signatures on a GPU") from error
@@ -42,7 +42,7 @@ def choose_device(wanted: str, shingling: Shingling) -> str:
 
 
 class Signer:
-    """Makes signatures; the same ones on every device."""
+    """Compute signatures; they are the same on every device."""
 
     def __init__(self, shingling: Shingling, count: int, seed: int, bits: int, device: str) -> None:
         self._shingling = shingling
@@ -54,7 +54,7 @@ class Signer:
             self._gpu = GpuMinHash(shingling, self._permutations)
 
     def signatures(self, texts: pa.Array | pa.ChunkedArray) -> tuple[Words, npt.NDArray[np.bool_]]:
-        """Return the signature of every text, and whether it has any shingle."""
+        """Return the signature of every text, and whether it has a shingle."""
         if self._gpu is not None:
             made: tuple[Words, npt.NDArray[np.bool_]] = self._gpu.signatures(texts)
             return made

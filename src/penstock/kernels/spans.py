@@ -1,4 +1,4 @@
-"""A span of bytes in a buffer: its hash, its characters, where a byte occurs, whether it spells something."""
+"""Operations on a span of bytes in a buffer: hash it, count its characters, find a byte, compare it with a phrase."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from penstock.kernels.native import byte_at, load_u64, native, trailing_zeros
 Bytes = npt.NDArray[np.uint8]
 Hashes = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.int64]
-# Places in one document, and numbers of its words: half as large, because there may be millions of them.
+# Positions in one document and numbers of words: 32 bits, because there may be millions of them.
 SmallPlaces = npt.NDArray[np.int32]
 
 _ZERO, _ONE, _SEVEN, _EIGHT, _SHIFT, _TOP = (np.uint64(n) for n in (0, 1, 7, 8, 29, 56))
 _LOW_BITS = np.uint64(0x0101010101010101)
 _HIGH_BITS = np.uint64(0x8080808080808080)
-# Brings the lowest bit of each byte into the highest byte.
+# Multiplier that moves the lowest bit of each byte into the highest byte.
 _GATHER = np.uint64(0x0102040810204080)
-# The fraction of the golden ratio, and a prime that is far from it.
+# The fraction of the golden ratio, and a prime with a different bit pattern.
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _STIR = np.uint64(0xC2B2AE3D27D4EB4F)
 _FIRST_BYTES = np.array([(1 << 8 * count) - 1 for count in range(9)], dtype=np.uint64)
@@ -28,7 +28,7 @@ _FIRST_BYTES = np.array([(1 << 8 * count) - 1 for count in range(9)], dtype=np.u
 
 @native
 def read_eight(data: Bytes, at: int) -> np.uint64:
-    """Return the eight bytes from a place on, zeros where the buffer ends."""
+    """Return the eight bytes from a position, with zeros after the end of the buffer."""
     if at + 8 <= data.size:
         return load_u64(data, at)
     word = np.uint64(0)
@@ -39,7 +39,7 @@ def read_eight(data: Bytes, at: int) -> np.uint64:
 
 @native
 def first_bytes(word: np.uint64, count: int) -> np.uint64:
-    """Return the first of eight bytes, zeros for the others."""
+    """Return the first bytes of eight, with zeros for the others."""
     return word & _FIRST_BYTES[count]
 
 
@@ -51,14 +51,14 @@ def gather(word: np.uint64) -> np.uint64:
 
 @native
 def mix(state: np.uint64, word: np.uint64) -> np.uint64:
-    """Stir eight more bytes into a hash."""
+    """Mix eight more bytes into a hash."""
     state = (state ^ word) * _SPREAD
     return (state ^ (state >> _SHIFT)) * _STIR
 
 
 @native
 def hash_word(data: Bytes, start: int, size: int) -> np.uint64:
-    """Return 64 bits that tell one word from another, at the same pace for all words of up to sixteen bytes."""
+    """Return a 64-bit hash of a word, in the same time for all words of up to sixteen bytes."""
     if size > 16:
         return hash_span(data, start, start + size)
     one = read_eight(data, start) & _FIRST_BYTES[min(size, 8)]
@@ -68,7 +68,7 @@ def hash_word(data: Bytes, start: int, size: int) -> np.uint64:
 
 @native
 def hash_span(data: Bytes, start: int, end: int) -> np.uint64:
-    """Return 64 bits that tell one span from another; never 0, which marks an empty slot in a table."""
+    """Return a 64-bit hash of a span; never 0, which marks an empty slot in a table."""
     # Spread over all bits, and never 0: otherwise bytes that spell the size would cancel it, and "\x01" would equal "".
     state = np.uint64(end - start) * _SPREAD + _STIR
     at = start
@@ -82,7 +82,7 @@ def hash_span(data: Bytes, start: int, end: int) -> np.uint64:
 
 @native
 def find_byte(data: Bytes, byte: int, start: int, end: int) -> int:
-    """Return where a byte first occurs in a span, or its end."""
+    """Return the first position of a byte in a span, or the end of the span."""
     pattern = np.uint64(byte) * _LOW_BITS
     at = start
     while at < end:
@@ -96,7 +96,7 @@ def find_byte(data: Bytes, byte: int, start: int, end: int) -> int:
 
 @native
 def find_non_ascii(data: Bytes, start: int, end: int) -> int:
-    """Return where the first character beyond ASCII begins in a span, or its end."""
+    """Return the position of the first character beyond ASCII in a span, or the end of the span."""
     at = start
     while at < end:
         found = read_eight(data, at) & _HIGH_BITS
@@ -108,7 +108,7 @@ def find_non_ascii(data: Bytes, start: int, end: int) -> int:
 
 @native
 def spells(data: Bytes, at: int, phrase: Bytes) -> bool:
-    """Tell whether the bytes from a place on are a phrase given in lower case, whatever the case of ASCII letters."""
+    """Return True if the bytes from a position are a phrase given in lower case; ASCII case is ignored."""
     for i in range(phrase.size):
         byte = byte_at(data, at + i)
         if byte >= 65 and byte <= 90:
@@ -120,7 +120,7 @@ def spells(data: Bytes, at: int, phrase: Bytes) -> bool:
 
 @native
 def decode(data: Bytes, at: int) -> int:
-    """Return the code point that begins at a place; what follows a lead byte is trusted to belong to it."""
+    """Return the code point that begins at a position; the text is assumed to be valid UTF-8."""
     lead: Any = np.int64(byte_at(data, at))
     if lead < 0x80:
         return lead
@@ -142,7 +142,7 @@ def decode(data: Bytes, at: int) -> int:
 
 @native
 def decode_last(data: Bytes, end: int) -> int:
-    """Return the code point that ends at a place."""
+    """Return the code point that ends at a position."""
     at = end - 1
     while byte_at(data, at) & 0xC0 == 0x80:
         at -= 1
@@ -151,7 +151,7 @@ def decode_last(data: Bytes, end: int) -> int:
 
 @native
 def width(lead: int) -> int:
-    """Return how many bytes a character takes that begins with this one."""
+    """Return the length in bytes of a character that begins with this byte."""
     if lead < 0x80:
         return 1
     if lead < 0xE0:

@@ -1,4 +1,4 @@
-"""The bytes of a text column as NumPy sees them: one buffer, and where each text begins and ends."""
+"""Access the bytes of a text column with NumPy: one buffer, and the offsets of the texts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 
 def text_buffer(texts: pa.Array | pa.ChunkedArray) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """Return the UTF-8 of all texts and their borders, without copying where it can be helped; a null text is empty.
+    """Return the UTF-8 of all texts and their offsets, without copying if possible; a null text is empty.
 
     >>> data, offsets = text_buffer(pa.array(["ab", None, "c"]))
     >>> bytes(data[offsets[0]:offsets[-1]]), offsets.tolist()
@@ -27,5 +27,5 @@ def text_buffer(texts: pa.Array | pa.ChunkedArray) -> tuple[npt.NDArray[np.uint8
         offsets = np.frombuffer(borders, dtype=np.int64, count=len(texts) + 1, offset=texts.offset * 8)
         data = np.frombuffer(content, dtype=np.uint8) if content is not None else data
     for array in (offsets, data):
-        array.setflags(write=False)  # always, not as Arrow happens to have it: kernels are compiled for one kind
+        array.setflags(write=False)  # always read-only: kernels are compiled for one kind of array
     return data, offsets

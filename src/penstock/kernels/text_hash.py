@@ -1,4 +1,4 @@
-"""A 128-bit hash of every document of a column: equal hashes mean equal texts (XXH3)."""
+"""Compute a 128-bit hash of every document of a column: equal hashes mean equal texts (XXH3)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from xxhash import xxh3_128_digest
 
 from penstock.kernels.text_buffer import text_buffer
 
-# Said where hashes are kept, and compared with those of another day.
+# Stored with hashes, so that only hashes of the same kind are compared.
 TEXT_HASH = "xxh3_128"
 
 
@@ -22,7 +22,7 @@ def text_hashes(texts: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uint64]:
     >>> (hashes[0] == hashes[2]).all(), (hashes[0] == hashes[1]).any(), (hashes[3] == hashes[4]).all()
     (np.True_, np.False_, np.True_)
     """
-    chunks = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]  # not put together: that is a copy
+    chunks = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]  # not concatenated: that would copy
     digests = b"".join(digest for chunk in chunks for digest in _digests(chunk))
     return np.frombuffer(digests, dtype=">u8").astype(np.uint64).reshape(-1, 2)
 

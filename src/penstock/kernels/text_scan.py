@@ -1,4 +1,4 @@
-"""The scan: every number that rules of thumb need of a document, from one visit to its bytes."""
+"""The scan: compute all features that heuristic filters need of a document in one visit to its bytes."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ Workspace: TypeAlias = tuple[
     Hashes,
     SmallPlaces,
 ]
-# Documents up to this size share one workspace; a larger one gets its own, counted and not guessed.
+# Documents up to this size share one workspace; a larger one gets its own of exact size.
 _LARGE = 1 << 20
-# A hash table of more slots would be larger than all else together: n-grams are counted in several parts instead.
+# The maximum number of slots of the hash table; more n-grams are counted in several parts.
 _LARGEST_TABLE = 1 << 21
 
 
@@ -84,7 +84,7 @@ def scan(
             shared = max(shared, size)
     room = _workspace(shared, shared // 2 + 2)
     for row in range(offsets.size - 1):
-        document = data[offsets[row] : offsets[row + 1]]  # so that places in it are small numbers
+        document = data[offsets[row] : offsets[row + 1]]  # a slice, so that positions in it are small numbers
         size = document.size
         if size > _LARGE:
             own = _workspace(size, _most_entries(document, 0, size))
@@ -95,12 +95,12 @@ def scan(
 
 @native
 def _workspace(size: int, entries: int) -> Workspace:
-    """Return room for a document of so many bytes and words, lines or paragraphs."""
+    """Return buffers for a document of ``size`` bytes and ``entries`` words, lines or paragraphs."""
     table = min(table_size(entries), max(_LARGEST_TABLE, table_size(entries) // MOST_PARTS))
     return (
         np.empty(size // 64 + 1, np.uint64),  # marks of white space
-        np.empty(size // 64 + 1, np.uint64),  # marks of bytes that go on with a character
-        np.empty(size // 64 + 1, np.int64),  # how many of those came before
+        np.empty(size // 64 + 1, np.uint64),  # marks of UTF-8 continuation bytes
+        np.empty(size // 64 + 1, np.int64),  # the number of those before
         np.empty(2 * entries, np.int32),  # where words begin and end
         np.empty(4 * entries, np.int32),  # lines
         np.empty(entries + 1, np.int32),  # characters of all words before
@@ -109,13 +109,13 @@ def _workspace(size: int, entries: int) -> Workspace:
         np.empty(table, np.int32),  # counts of the table
         np.empty(entries, np.int32),  # slot of each n-gram
         np.empty(entries, np.uint64),  # hash of each n-gram
-        np.empty(entries, np.int32),  # place of each n-gram
+        np.empty(entries, np.int32),  # position of each n-gram
     )
 
 
 @native
 def _most_entries(data: Bytes, start: int, end: int) -> int:
-    """Return a bound on words, lines and paragraphs: the bytes up to a blank that others follow, and some."""
+    """Return an upper bound on the number of words, lines and paragraphs, from the number of blanks."""
     borders = 2
     for i in range(start, end):
         borders += byte_at(data, i) <= 0x20 or byte_at(data, i) >= 0xC2
@@ -196,7 +196,7 @@ def _scan_document(
 def _count_bytes(data: Bytes, start: int, end: int, counters: Hashes, features: Places) -> None:
     at = start
     while at < end:
-        stop = min(at + 255, end)  # before a counter of eight bits is full
+        stop = min(at + 255, end)  # before an eight-bit counter overflows
         sums = np.uint64(0)
         for i in range(at, stop):
             sums += counters[byte_at(data, i)]
@@ -251,7 +251,7 @@ def _distinct_common_words(data: Bytes, borders: SmallPlaces, words: int) -> int
         if size <= 4:
             word = first_bytes(read_eight(data, borders[2 * i]), size)
             if is_common_english(word, size):
-                # The sum of two letters and the size tells the eight from each other.
+                # The sum of two letters and the size identifies each of the eight words.
                 found |= _ONE << (((word & _BYTE) + (word >> _EIGHT & _BYTE) + np.uint64(size)) & _LAST)
     return count_ones(found)
 
@@ -263,7 +263,7 @@ def _judge_lines(
     bullets, end_marks, ellipses = 0, 0, 0
     for i in range(count):
         start, end = borders[2 * lines[4 * i + 2]], borders[2 * lines[4 * i + 3] - 1]
-        if byte_at(data, start) == 0xE2:  # where all the bullets are
+        if byte_at(data, start) == 0xE2:  # the first byte of all bullets
             bullets += (flags[decode(data, start)] & BULLET) != 0
         last = byte_at(data, end - 1)
         # . ? ! " '
@@ -287,7 +287,7 @@ def _find_repeated_lines(
     keys: Hashes,
 ) -> None:
     size = table_size(count)
-    if size > keys.size:  # a large document of nothing but lines
+    if size > keys.size:  # a large document of only short lines
         keys = np.empty(size, np.uint64)
     keys[:size] = 0
     for i in range(count):
@@ -336,7 +336,7 @@ def _find_repeated_paragraphs(
 
 @native
 def _characters(document: int, start: int, end: int, ascii_only: bool, goes_on: Hashes, gone_on: Places) -> int:
-    """Return how many characters a span of a document has."""
+    """Return the number of characters of a span of a document."""
     if ascii_only:
         return end - start
     return characters_until(end - document, goes_on, gone_on) - characters_until(start - document, goes_on, gone_on)

@@ -1,4 +1,4 @@
-"""Sets that grow together: which of many things are connected, given pairs of them."""
+"""Union-find: compute the connected components of a graph given as pairs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Numbers = npt.NDArray[np.int64]
 
 @native
 def connect(parents: Numbers, pairs: Numbers) -> None:
-    """Connect pairs, and let everything point at the smallest thing it is connected with.
+    """Connect pairs; every item then points at the smallest item of its component.
 
     Call it once for each part of the pairs; ``parents`` begins as ``arange``.
     """

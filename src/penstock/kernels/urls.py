@@ -1,4 +1,4 @@
-"""Web addresses in a text, as ``patterns.URL`` finds them."""
+"""Find URLs in a text, as ``patterns.URL`` does."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PORN = np.frombuffer(b"porn", dtype=np.uint8)
 
 @native
 def measure_urls(data: Bytes, start: int, end: int) -> tuple[int, bool]:
-    """Return how many characters belong to addresses, and whether one of them names pornography."""
+    """Return the number of characters in URLs, and whether a URL contains "porn"."""
     characters, porn = 0, False
     at = start
     while True:

@@ -1,4 +1,4 @@
-"""Where the words and the lines of a document are."""
+"""Find the words and the lines of a document."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _ALL_BITS = np.uint64(0xFFFFFFFFFFFFFFFF)
 _LOW_SEVEN = np.uint64(0x7F7F7F7F7F7F7F7F)
 _HIGH_BITS = np.uint64(0x8080808080808080)
 _CASE_BITS = np.uint64(0x2020202020202020)
-# Added to seven bits, these carry into the eighth from "!", from "a", and from what comes after "z".
+# Added to seven bits, these carry into the eighth bit from "!" on, from "a" on, and after "z".
 _FROM_MARK, _FROM_A, _BEYOND_Z = (np.uint64((0x80 - byte) * 0x0101010101010101) for byte in (0x21, 0x61, 0x7B))
 
 
 @native
 def mark_blanks(data: Bytes, start: int, end: int, controls: int, flags: Flags, marks: Hashes) -> None:
-    """Set a bit for every byte of white space, and for what is left of the last 64 bytes."""
+    """Set a bit for every byte of white space, and for the unused rest of the last 64 bytes."""
     for block in range((end - start + 63) // 64):
         bits = np.uint64(0)
         for part in range(8):
@@ -55,7 +55,7 @@ def mark_wide_blank(start: int, at: int, size: int, marks: Hashes) -> None:
 
 @native
 def find_words(start: int, end: int, marks: Hashes, borders: SmallPlaces) -> int:
-    """Write down where each word begins and ends as ``str.split`` finds them, and return how many there are."""
+    """Store where each word begins and ends, as ``str.split`` finds them, and return their number."""
     count = 0
     before = _ONE
     for block in range((end - start + 63) // 64):
@@ -74,7 +74,7 @@ def find_words(start: int, end: int, marks: Hashes, borders: SmallPlaces) -> int
 
 @native
 def find_lines(data: Bytes, start: int, end: int, borders: SmallPlaces, words: int, lines: SmallPlaces) -> int:
-    """Write down each line with words on it, and return how many there are.
+    """Store each line that has words, and return their number.
 
     A line is four numbers: its first byte, the one after its last, its first word, the one after its last.
     """
@@ -97,14 +97,14 @@ def find_lines(data: Bytes, start: int, end: int, borders: SmallPlaces, words: i
 
 @native
 def letters_among(word: np.uint64) -> np.uint64:
-    """Return eight bytes in which those that were an ASCII letter are not 0."""
+    """Return eight bytes that are not 0 where the input has an ASCII letter."""
     small = (word | _CASE_BITS) & _LOW_SEVEN
     return (small + _FROM_A) & ~(small + _BEYOND_Z) & ~word & _HIGH_BITS
 
 
 @native
 def has_letter(data: Bytes, start: int, end: int, flags: Flags) -> bool:
-    """Tell whether one of the characters of a word is a letter."""
+    """Return True if a character of a word is a letter."""
     at = start
     while at < end:
         if flags[decode(data, at)] & ALPHA:
@@ -124,8 +124,8 @@ _BE, _TO, _OF, _THE, _AND, _THAT, _HAVE, _WITH = (
 
 @native
 def is_common_english(word: np.uint64, size: int) -> bool:
-    """Tell whether the eight bytes from the beginning of a word on are one of the eight commonest of English."""
-    # All comparisons, whatever the first says: which one it is cannot be foretold, and a wrong guess costs more.
+    """Return True if the eight bytes from the start of a word are one of the eight common English words."""
+    # All comparisons without short cut: a mispredicted branch costs more than the comparisons.
     two = (word == _BE) | (word == _TO) | (word == _OF)
     three = (word == _THE) | (word == _AND)
     four = (word == _THAT) | (word == _HAVE) | (word == _WITH)
@@ -146,13 +146,13 @@ def _equals(data: Bytes, start: int, end: int, phrase: Bytes) -> bool:
     return end - start == phrase.size and spells(data, start, phrase)
 
 
-# What the words begin with that the next function looks for.
+# The first bytes of the words that the next function looks for.
 SYMBOL_STARTS = np.isin(np.arange(256), [0x23, 0x28, 0x2D, 0x2E, 0x5B, 0xE2])
 
 
 @native
 def is_symbol_word(data: Bytes, start: int, end: int) -> bool:
-    """Tell whether a word is an ellipsis, or a hash sign and then every other character one."""
+    """Return True if a word is an ellipsis, or if every other character, from the first, is a hash sign."""
     first = byte_at(data, start)
     if first == 0x23:  # "#", "#a#", "#a#b#": only then are runs of "#" more than half of the characters
         at, odd = start, True
@@ -182,7 +182,7 @@ def _ends_with(data: Bytes, start: int, end: int, phrase: Bytes) -> bool:
 
 @native
 def ends_in_ellipsis(data: Bytes, start: int, end: int) -> bool:
-    """Tell whether a line without white space around it ends as if it were to be continued."""
+    """Return True if a stripped line ends in an ellipsis or in "read more"."""
     last = byte_at(data, end - 1)
     if last == 0x2E:
         return _ends_with(data, start, end, _DOTS) or _ends_with(data, start, end, _READ_MORE_DOTS)
@@ -207,7 +207,7 @@ def measure_words(
     gone_on: Places,
     before: SmallPlaces,
 ) -> int:
-    """Write down how many characters all words before each word have, and return the length of the longest."""
+    """Store the number of characters of all words before each word, and return the length of the longest."""
     total, longest = 0, 0
     for i in range(words):
         before[i] = total

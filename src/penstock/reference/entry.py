@@ -69,11 +69,8 @@ class Entry:
     @property
     def reported_as(self) -> str | None:
         """The name under which a filter or stage appears in tables and receipts, where it is a constant."""
-        for attribute in ("name", "_name"):
-            value = getattr(self.target, attribute, None)
-            if isinstance(value, str) and value != self.name:
-                return value
-        return None
+        value = getattr(self.target, "name", None)
+        return value if isinstance(value, str) and value != self.name else None
 
     @cached_property
     def parameters(self) -> list[Parameter]:

@@ -1,4 +1,4 @@
-"""Text: read documents or extract them from archives, change and filter them, write what is left."""
+"""Text: read documents or extract them from archives, change and filter them, and write the result."""
 
 from penstock.text.add_id import AddId
 from penstock.text.download.arxiv import ArxivDownloader, ArxivDownloadExtractStage, ArxivUrlGenerator

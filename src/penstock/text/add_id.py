@@ -1,4 +1,4 @@
-"""Ids for documents: the task's own name and a number, the same in every run."""
+"""Add an id to each document: the task's name and a number, the same in every run."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from penstock.errors import StageError
 
 
 class AddId(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Gives each document an id, ``PREFIX_TASK_NUMBER``, that no other document of the run has.
+    """Add a unique id, ``PREFIX_TASK_NUMBER``, to each document.
 
-    Tasks are named after what they were read from, so the same input gets the same ids, in whatever order workers
-    finish.
+    Tasks are named after their input, so the same input gets the same ids, in whatever order workers finish. The column
+    must not exist, unless ``overwrite`` is set.
 
     >>> from penstock.testing import make_batch, run_stage
     >>> [batch] = run_stage(AddId("uid", id_prefix="web"), make_batch(["a", "b"]))
@@ -33,7 +33,7 @@ class AddId(ProcessingStage[DocumentBatch, DocumentBatch]):
         """Add the column."""
         if self.id_field in task.get_columns() and not self.overwrite:
             raise StageError(
-                f"stage '{self.name}': column '{self.id_field}' is there already. "
+                f"stage '{self.name}': column '{self.id_field}' exists already. "
                 "Choose another id_field, or set overwrite=True to replace it."
             )
         stem = "_".join(part for part in (self.id_prefix, task.task_id) if part)
@@ -42,7 +42,7 @@ class AddId(ProcessingStage[DocumentBatch, DocumentBatch]):
         return task.with_columns({self.id_field: ids})
 
     def inputs(self) -> Spec:
-        """Need no column at all."""
+        """Require no column."""
         return ["data"], []
 
     def outputs(self) -> Spec:

@@ -1,8 +1,8 @@
-"""A fastText classifier, read from its file and applied to many documents at once.
+"""Read a fastText classifier from its file and apply it to many documents at once.
 
 The file holds the settings, the words and labels, a matrix of vectors and a matrix of weights; either matrix may be
-quantized (``.ftz``), the vectors then pruned. This is all there is to a model, so fastText itself is not needed; what
-comes out is what its ``predict`` gives, to four digits, at many times the speed.
+quantized (``.ftz``), and the vectors may be pruned. The library fastText is not needed. Results equal those of its
+``predict`` to four digits, at many times the speed.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class FastTextModel:
     vectors: Floats
     weights: Floats
     loss: int
-    # Of hierarchical softmax: the two children of each inner node.
+    # For hierarchical softmax: the two children of each inner node.
     tree: npt.NDArray[np.int64]
 
     def predict(self, texts: Sequence[str]) -> tuple[list[str | None], list[float]]:
-        """Return the likeliest label of each text and how likely it is; None and 0 where the model knows nothing."""
+        """Return the most probable label of each text and its probability; None and 0 if the model knows no word."""
         array = pa.array(texts, pa.large_string())
         _, offsets, data = array.buffers()
         averages = np.zeros((len(array), self.vectors.shape[1]), np.float32)
@@ -84,7 +84,7 @@ def _read(stream: IO[bytes]) -> FastTextModel:
     _, _, _, _, _, neighbours, loss, model, buckets, shortest, longest, _, _ = _take(stream, "<12id")
     if model != _SUPERVISED:
         raise ValueError("it was trained for vectors of words, not for labels")
-    if version == 11:  # which had no pieces of words in classifiers, whatever the settings say
+    if version == 11:  # this version has no subwords in classifiers, whatever the settings say
         longest = 0
     size, words, labels, _, pruned = _take(stream, "<iiiqq")
     names, counts = _read_names(stream, size)
@@ -100,7 +100,7 @@ def _read(stream: IO[bytes]) -> FastTextModel:
     lexicon = _lexicon(names[:words], rows, buckets, shortest, longest, neighbours)
     tree = _tree(counts[words : words + labels]) if loss == _HIERARCHICAL else np.zeros((0, 2), np.int64)
     if loss == _HIERARCHICAL:
-        weights = weights[: labels - 1]  # one more is stored than there are inner nodes
+        weights = weights[: labels - 1]  # the file has one row more than there are inner nodes
     return FastTextModel(
         [name.decode("utf-8", "replace") for name in names[words:]], lexicon, vectors, weights, loss, tree
     )
@@ -139,7 +139,7 @@ def _tree(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def _tabled_sigmoid(values: Floats) -> Floats:
-    """Return the sigmoid as fastText has it, from a table of 512 steps between -8 and 8."""
+    """Return the sigmoid as fastText computes it, from a table of 512 steps between -8 and 8."""
     steps = (np.clip(values, -8, 8) + 8) * np.float32(512 / 16)
     table = 1 / (1 + np.exp(-(np.arange(513) * 16 / 512 - 8)))
     table[0], table[-1] = 0, 1
@@ -147,7 +147,7 @@ def _tabled_sigmoid(values: Floats) -> Floats:
 
 
 def _read_names(stream: IO[bytes], size: int) -> tuple[list[bytes], npt.NDArray[np.int64]]:
-    """Return words and labels, in that order, and how often each was seen."""
+    """Return words and labels, in that order, and their counts."""
     names, counts = [], []
     rest = bytearray()
     for _ in range(size):
@@ -169,7 +169,7 @@ def _read_dense(stream: IO[bytes]) -> Floats:
 
 
 def _read_quantized(stream: IO[bytes]) -> Floats:
-    """Return a matrix of which every row is stored as the numbers of its pieces in a table of pieces."""
+    """Return a product-quantized matrix: each row is stored as indexes into a table of centroids."""
     normed, rows, columns, size = _take(stream, "<?qqi")
     codes = np.frombuffer(_exactly(stream, size), np.uint8).reshape(rows, -1)
     matrix = _decode(codes, stream)[:, :columns]

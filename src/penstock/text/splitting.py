@@ -1,4 +1,4 @@
-"""Documents into segments, and segments back into documents."""
+"""Split documents into segments, and join segments to documents."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from penstock.text.text_column import text_column
 
 
 class DocumentSplitter(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Makes a row of each piece of a document between separators, numbered from 0; other fields are repeated.
+    """Split documents at a separator into one row per segment, numbered from 0; other fields are repeated.
 
-    The separator is taken literally. A document without it is one segment, also an empty or a null one. Give
-    documents an id first if they are to be joined again.
+    The separator is not a pattern. A document without it is one segment; so is an empty or null document. To join the
+    segments later, add an id to the documents first.
 
     >>> from penstock.testing import make_batch
     >>> DocumentSplitter("--").process(make_batch(["a--b", "c"])).to_pyarrow().to_pylist()[1:]
@@ -30,7 +30,7 @@ class DocumentSplitter(ProcessingStage[DocumentBatch, DocumentBatch]):
 
     def __init__(self, separator: str, text_field: str = "text", segment_id_field: str = "segment_id") -> None:
         if not separator:
-            raise ValueError("DocumentSplitter: the separator is empty. Give a string that stands between segments.")
+            raise ValueError("DocumentSplitter: the separator is empty. Set the string between segments.")
         self.separator = separator
         self.text_field = text_field
         self.segment_id_field = segment_id_field
@@ -43,7 +43,7 @@ class DocumentSplitter(ProcessingStage[DocumentBatch, DocumentBatch]):
         rows = np.repeat(np.arange(len(texts)), counts)
         firsts = np.repeat(np.cumsum(counts) - counts, counts)
         pieces = pc.if_else(pc.is_valid(texts), segments, pa.scalar([None], segments.type)).flatten()
-        # Without the text: a long document must not be repeated for each of its segments, even for a moment.
+        # Without the text, so that a long document is not copied once per segment.
         bare = task.with_columns({self.text_field: pa.nulls(len(texts), texts.type)})
         numbers = pa.array(np.arange(len(rows)) - firsts, pa.int64())
         return bare.select(rows).with_columns({self.text_field: pieces, self.segment_id_field: numbers})
@@ -58,12 +58,12 @@ class DocumentSplitter(ProcessingStage[DocumentBatch, DocumentBatch]):
 
 
 class DocumentJoiner(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Joins segments of the same document, in the order of their numbers, within a batch.
+    """Join the segments of each document within a batch, in the order of their numbers.
 
-    Other fields are those of the first segment. Null segments are left out; a document of nothing else stays null. A
-    segment without a document id is a document of its own. Documents come in the order in which they first appear.
-    With ``max_length`` a document begins anew before it would exceed that length, of which ``length_field`` says how
-    much a segment brings along and the separator takes its own; what comes out is numbered afresh.
+    Other fields are those of the first segment. Null segments are left out; a document of only null segments is null. A
+    segment without a document id is its own document. Documents are in the order of their first segments. With
+    ``max_length`` a new document is started before the length would be exceeded: the sum of ``length_field`` of the
+    segments plus the separators. The resulting documents are numbered from 0.
 
     >>> from penstock.testing import make_batch
     >>> batch = make_batch(["b", "a", "c"], key=["x", "x", "y"], segment_id=[1, 0, 0])
@@ -94,7 +94,7 @@ class DocumentJoiner(ProcessingStage[DocumentBatch, DocumentBatch]):
         self.length_field = length_field
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
-        """Join what belongs together."""
+        """Join the segments of each document."""
         texts = _texts(self, task, self.text_field).to_pylist()
         groups = list(self._groups(task))
         columns = {self.text_field: pa.array([self._join(texts, rows) for rows, _, _ in groups], pa.large_string())}
@@ -120,7 +120,7 @@ class DocumentJoiner(ProcessingStage[DocumentBatch, DocumentBatch]):
         return ["data"], [self.text_field, self.document_id_field, *segment, *length]
 
     def _groups(self, task: DocumentBatch) -> Iterator[tuple[list[int], int, int]]:
-        """Yield the rows that become one document, their length together, and the number of what they become."""
+        """Yield the rows of each resulting document, their total length, and the number of the document."""
         documents = _documents(task.column(self.document_id_field))
         segments = task.column(self.segment_id_field).to_numpy()
         order = np.lexsort((segments, documents)).tolist()

@@ -1,4 +1,4 @@
-"""One column of a batch as Arrow text, whatever the reader made of it."""
+"""Read a column of a batch as Arrow text or Python values, however it is stored."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from penstock.core.json_column import decode_json
 
 
 def text_column(batch: DocumentBatch, name: str) -> pa.Array | None:
-    """Return a column as one array of large strings; None if it holds something else than text.
+    """Return a column as one array of large strings; None if it does not hold text.
 
-    In a column of mixed values what is no text counts as its JSON.
+    In a column of mixed values, a value that is not text is represented by its JSON.
 
     >>> text_column(DocumentBatch("demo", pa.table({"text": ["a", None]})), "text").to_pylist()
     ['a', None]
@@ -30,7 +30,7 @@ def text_column(batch: DocumentBatch, name: str) -> pa.Array | None:
 
 
 def values_of(batch: DocumentBatch, name: str) -> list[Any]:
-    """Return a column as Python values; JSON as what it stands for.
+    """Return a column as Python values; JSON is decoded.
 
     >>> values_of(DocumentBatch("demo", pa.table({"n": [1, None]})), "n")
     [1, None]
@@ -42,7 +42,7 @@ def values_of(batch: DocumentBatch, name: str) -> list[Any]:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Tell whether a type of Arrow is text; a column of nothing but nulls can be."""
+    """Return True if an Arrow type is text; a column of only nulls counts as text."""
     return bool(
         pa.types.is_string(kind)
         or pa.types.is_large_string(kind)

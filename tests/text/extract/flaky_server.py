@@ -1,4 +1,4 @@
-"""A real HTTP server that fails as it is told to: breaks off, asks to wait, forgets how to give parts."""
+"""A real HTTP server that fails on request: truncates bodies, asks to wait, ignores ranges."""
 
 from __future__ import annotations
 

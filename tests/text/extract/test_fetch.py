@@ -1,4 +1,4 @@
-"""Downloads over a network that does its worst."""
+"""Downloads over an unreliable network."""
 
 import hashlib
 import re
@@ -35,36 +35,36 @@ def ranges(server: FlakyServer) -> list[str | None]:
     return [asked for _, asked in server.requests]
 
 
-def test_a_file_comes_whole_and_leaves_nothing_beside_it(url: str, tmp_path: Path) -> None:
+def test_a_download_is_complete_and_leaves_no_temporary_file(url: str, tmp_path: Path) -> None:
     fetch(url, tmp_path / "new" / "data.bin")
     assert (tmp_path / "new" / "data.bin").read_bytes() == CONTENT
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["data.bin"]
 
 
 @pytest.mark.parametrize("trouble", ["429", "503", "500", "408", "hang up"])
-def test_passing_trouble_is_waited_out(server: FlakyServer, url: str, tmp_path: Path, trouble: str) -> None:
+def test_temporary_server_errors_are_retried(server: FlakyServer, url: str, tmp_path: Path, trouble: str) -> None:
     server.troubles = [trouble, trouble]
     fetch(url, tmp_path / "data.bin", first_wait_s=0)
     assert (tmp_path / "data.bin").read_bytes() == CONTENT
     assert len(server.requests) == 3
 
 
-def test_what_broke_off_goes_on_from_there(server: FlakyServer, url: str, tmp_path: Path) -> None:
+def test_an_interrupted_download_is_resumed(server: FlakyServer, url: str, tmp_path: Path) -> None:
     server.troubles = ["break off", "break off"]
     fetch(url, tmp_path / "data.bin", first_wait_s=0)
     assert (tmp_path / "data.bin").read_bytes() == CONTENT
     assert ranges(server) == [None, f"bytes={len(CONTENT) // 2}-", f"bytes={len(CONTENT) * 3 // 4}-"]
 
 
-def test_progress_counts_as_a_fresh_start(server: FlakyServer, url: str, tmp_path: Path) -> None:
+def test_progress_resets_the_number_of_attempts(server: FlakyServer, url: str, tmp_path: Path) -> None:
     server.troubles = ["break off", "503"] * 6
     fetch(url, tmp_path / "data.bin", attempts=3, first_wait_s=0)
     assert (tmp_path / "data.bin").read_bytes() == CONTENT
 
 
-def test_a_later_run_goes_on_too(server: FlakyServer, url: str, tmp_path: Path) -> None:
+def test_a_later_run_resumes_a_download_too(server: FlakyServer, url: str, tmp_path: Path) -> None:
     server.troubles = ["break off", "503", "503"]
-    with pytest.raises(InputError, match="Run again to go on"):
+    with pytest.raises(InputError, match="Run again to resume"):
         fetch(url, tmp_path / "data.bin", attempts=2, first_wait_s=0)
     assert not (tmp_path / "data.bin").exists()
     fetch(url, tmp_path / "data.bin")
@@ -73,7 +73,7 @@ def test_a_later_run_goes_on_too(server: FlakyServer, url: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("lacks", ["gives_parts", "has_etag"])
-def test_a_server_without_parts_or_versions_starts_anew(
+def test_a_download_restarts_if_the_server_has_no_ranges_or_validators(
     server: FlakyServer, url: str, tmp_path: Path, lacks: str
 ) -> None:
     setattr(server, lacks, False)
@@ -82,9 +82,7 @@ def test_a_server_without_parts_or_versions_starts_anew(
     assert (tmp_path / "data.bin").read_bytes() == CONTENT
 
 
-def test_a_file_that_changed_meanwhile_is_not_glued_to_its_old_half(
-    server: FlakyServer, url: str, tmp_path: Path
-) -> None:
+def test_a_file_that_changed_on_the_server_is_downloaded_again(server: FlakyServer, url: str, tmp_path: Path) -> None:
     server.troubles = ["break off", "503"]
     with pytest.raises(InputError):
         fetch(url, tmp_path / "data.bin", attempts=1, first_wait_s=0)
@@ -101,7 +99,7 @@ def test_a_checksum_in_the_url_is_checked(url: str, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["good.bin"]
 
 
-def test_what_is_not_there_is_not_asked_for_twice(server: FlakyServer, tmp_path: Path) -> None:
+def test_a_missing_file_is_not_retried(server: FlakyServer, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"/absent: cannot be downloaded: HTTP 404"):
         fetch(f"{server.url}/absent", tmp_path / "x", first_wait_s=0)
     assert len(server.requests) == 1
@@ -116,7 +114,7 @@ def test_a_redirect_is_followed(server: FlakyServer, url: str, tmp_path: Path, l
     assert (tmp_path / "data.bin").read_bytes() == CONTENT
 
 
-def test_a_redirected_download_goes_on_where_it_broke_off(server: FlakyServer, url: str, tmp_path: Path) -> None:
+def test_an_interrupted_redirected_download_is_resumed(server: FlakyServer, url: str, tmp_path: Path) -> None:
     server.redirects["/old"] = "/data.bin"
     server.troubles = ["break off"]
     fetch(f"{server.url}/old", tmp_path / "data.bin", first_wait_s=0)
@@ -161,7 +159,7 @@ def test_without_a_network_the_error_says_what_to_do(tmp_path: Path) -> None:
         fetch("http://no-such-host.invalid/a.gz", tmp_path / "a.gz", attempts=2, first_wait_s=0)
 
 
-def test_any_url_fsspec_knows_is_fetched(tmp_path: Path) -> None:
+def test_any_url_that_fsspec_supports_is_fetched(tmp_path: Path) -> None:
     (tmp_path / "there.bin").write_bytes(CONTENT)
     fetch(f"file://{tmp_path}/there.bin", tmp_path / "here.bin")
     assert (tmp_path / "here.bin").read_bytes() == CONTENT
@@ -169,7 +167,7 @@ def test_any_url_fsspec_knows_is_fetched(tmp_path: Path) -> None:
         fetch(f"file://{tmp_path}/absent.bin", tmp_path / "x")
 
 
-def test_two_who_want_the_same_file_do_not_mix_their_bytes(url: str, tmp_path: Path) -> None:
+def test_concurrent_downloads_of_one_file_do_not_mix_their_bytes(url: str, tmp_path: Path) -> None:
     threads = [threading.Thread(target=fetch, args=(url, tmp_path / "data.bin")) for _ in range(4)]
     for thread in threads:
         thread.start()
@@ -233,6 +231,6 @@ class Sulking(DocumentDownloader):
         return False, "it rains"
 
 
-def test_a_downloader_of_ones_own_that_fails_is_heard(tmp_path: Path) -> None:
+def test_the_error_of_a_users_downloader_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="http://x/y: cannot be downloaded: it rains"):
         run_stage(DocumentDownloadStage(Sulking(str(tmp_path))), FileGroupTask("test", ["http://x/y"]))

@@ -17,4 +17,4 @@ def test_the_example_curates_the_archive_it_makes(tmp_path: Path) -> None:
         "http://example.org/flood",
     ]
     [dead] = (tmp_path / "work" / "clean" / "_penstock" / "dead_letters.jsonl").read_text().splitlines()
-    assert "downloaded whole" in json.loads(dead)["reason"]
+    assert "downloaded completely" in json.loads(dead)["reason"]

@@ -1,4 +1,4 @@
-"""Text out of pages: three algorithms, many languages, and pages that mean harm."""
+"""Extract text from pages: three algorithms, many languages, and hostile pages."""
 
 import os
 from pathlib import Path
@@ -62,11 +62,11 @@ def test_the_text_is_found_and_the_menu_is_not(algorithm: str, text: str, langua
 @pytest.mark.parametrize(
     "html", [b"", b" ", b"\0\0\0", b"<html></html>", b"<?xml version='1.0' encoding='x'?><html><body></body></html>", b"<" * 99]
 )  # fmt: skip
-def test_a_page_without_text_says_so(algorithm: str, html: bytes) -> None:
+def test_a_page_without_text_is_skipped_with_a_reason(algorithm: str, html: bytes) -> None:
     assert isinstance(extract(html, algorithm), Skipped)
 
 
-def test_a_language_that_is_not_wanted_is_counted_by_name() -> None:
+def test_pages_in_an_unwanted_language_are_counted_by_language() -> None:
     extractor = CommonCrawlHTMLExtractor("resiliparse", stop_lists=get_stop_list_dict(["English"]))
     assert extractor.extract({"content": page(GERMAN)}) == Skipped("no stop list for the language: GERMAN")
 
@@ -103,7 +103,7 @@ def test_odd_characters_do_not_stop_the_detection_of_a_language() -> None:
     assert detect_language(f"\x01\ufdd0{ENGLISH}\ud800") == "ENGLISH"
 
 
-def test_the_stage_keeps_what_has_text_and_its_columns() -> None:
+def test_the_stage_keeps_documents_with_text_and_their_columns() -> None:
     batch = make_batch([page(ENGLISH), "<p>menu</p>", None, page(GERMAN, lang="de")], text_field="html")
     [made] = run_stage(HTMLExtractionStage(), batch)
     assert table(made).to_pylist() == [
@@ -129,7 +129,7 @@ def test_the_stage_says_which_documents_it_dropped() -> None:
     assert made.source_rows.tolist() == [5, 7]
 
 
-def test_the_stage_keeps_its_word() -> None:
+def test_the_stage_keeps_the_stage_contract() -> None:
     assert_stage_contract(HTMLExtractionStage(), make_batch([page(ENGLISH)] * 3, text_field="html"))
 
 
@@ -148,7 +148,7 @@ class Treacherous(HTMLExtractorAlgorithm):
         return [html]
 
 
-def test_pages_that_hang_crash_or_raise_cost_themselves_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_that_hangs_crashes_or_raises_costs_only_that_page(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = HTMLExtractionStage(Treacherous(), html_field="page")
     monkeypatch.setattr(type(stage._extractor), "cpu_limit_s", 0.5)
     pages = [
@@ -185,7 +185,7 @@ class OfThisScript(DocumentExtractor):
         return {"process": os.getpid(), **record}
 
 
-def test_a_guard_runs_extractors_of_the_users_own_script_elsewhere() -> None:
+def test_a_guard_runs_extractors_defined_in_a_users_script() -> None:
     guard = Guard(OfThisScript(), 5.0)
     try:
         first, second = guard.extract_all([{"a": 1}, {"a": 2}])
@@ -200,6 +200,6 @@ def test_a_guard_runs_extractors_of_the_users_own_script_elsewhere() -> None:
         guard.close()
 
 
-def test_what_is_decoded_badly_is_set_aside(tmp_path: Path) -> None:
+def test_a_page_that_no_encoding_fits_is_damaged(tmp_path: Path) -> None:
     noise = bytes([0x81, 0x8D, 0x8F, 0x90, 0x9D]) * 100
     assert extract(noise, "resiliparse") == Damaged("no encoding fits the page")

@@ -1,4 +1,4 @@
-"""Files to documents with an iterator and an extractor of one's own, and archives with a reader."""
+"""Make documents of files with a user's iterator and extractor, and read archives with a reader."""
 
 import gzip
 from collections.abc import Iterator
@@ -61,7 +61,7 @@ def lines(tmp_path: Path) -> FileGroupTask:
     return FileGroupTask("test", [str(tmp_path / "a.txt")])
 
 
-def test_records_become_documents_and_one_that_fails_costs_itself(lines: FileGroupTask) -> None:
+def test_records_become_documents_and_a_failing_one_is_set_aside(lines: FileGroupTask) -> None:
     [batch], [rejection] = run_stage_with_rejections(DocumentIterateExtractStage(Lines(), Shout()), lines)
     assert table(batch).to_pylist() == [{"text": text, "file_name": "a.txt"} for text in ("ONE", "TWO", "THREE")]
     assert rejection.reason == "Shout failed: ValueError: cannot shout that"
@@ -80,12 +80,12 @@ def test_without_an_extractor_records_are_documents(lines: FileGroupTask) -> Non
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 100])
-def test_a_limit_counts_documents(lines: FileGroupTask, limit: int) -> None:
+def test_record_limit_counts_documents(lines: FileGroupTask, limit: int) -> None:
     [batch] = run_stage(DocumentIterateExtractStage(Lines(), Shout(), record_limit=limit), lines)
     assert batch.num_items == min(limit, 3)
 
 
-def test_a_file_that_breaks_off_gives_what_was_read(tmp_path: Path) -> None:
+def test_a_truncated_file_yields_the_records_read_so_far(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\ntwo\nstop\nthree\n")
     task = FileGroupTask("test", [str(tmp_path / "a.txt")])
     [batch], [rejection] = run_stage_with_rejections(DocumentIterateExtractStage(Lines()), task)
@@ -140,10 +140,10 @@ def test_an_archive_is_read_like_any_other_file(crawl: Path, tmp_path: Path) -> 
     assert {*rows[0]} == {"url", "warc_id", "date", "content_type", "source_id", "html"}
     dead = (tmp_path / "out" / "_penstock" / "dead_letters.jsonl").read_text()
     assert "http://example.org/3" in dead
-    assert "downloaded whole" in dead
+    assert "downloaded completely" in dead
 
 
-def test_a_wet_file_gives_texts(tmp_path: Path) -> None:
+def test_a_wet_file_yields_texts(tmp_path: Path) -> None:
     wet = write_warc(tmp_path / "a.warc.wet.gz", [record("Käse".encode(), "conversion"), record(b"b", "conversion")])
     [batch] = run_stage(WarcReaderStage(), FileGroupTask("test", [str(wet)]))
     assert table(batch)["text"].to_pylist() == ["Käse", "b"]
@@ -160,7 +160,7 @@ def test_a_reader_holds_one_batch_at_a_time(crawl: Path, monkeypatch: pytest.Mon
     ] == [1, 1]
 
 
-def test_an_archive_that_is_none_says_so(tmp_path: Path) -> None:
+def test_a_file_that_is_not_an_archive_is_reported(tmp_path: Path) -> None:
     (tmp_path / "a.warc.gz").write_bytes(gzip.compress(b"just text"))
     batches, [rejection] = run_stage_with_rejections(
         WarcReaderStage(), FileGroupTask("test", [str(tmp_path / "a.warc.gz")])
@@ -169,7 +169,7 @@ def test_an_archive_that_is_none_says_so(tmp_path: Path) -> None:
     assert "expected 'WARC/'" in rejection.reason
 
 
-def test_the_whole_way_in_worker_processes(crawl: Path, tmp_path: Path) -> None:
+def test_a_full_pipeline_runs_in_worker_processes(crawl: Path, tmp_path: Path) -> None:
     pipeline = Pipeline(
         "warc", stages=[WarcReader(str(crawl)), HTMLExtractionStage(), JsonlWriter(str(tmp_path / "out"))]
     )
@@ -179,7 +179,7 @@ def test_the_whole_way_in_worker_processes(crawl: Path, tmp_path: Path) -> None:
     assert all(ENGLISH in line for line in lines)
 
 
-def test_the_older_way_gives_the_same_texts(crawl: Path) -> None:
+def test_iterate_extract_stages_return_the_same_texts(crawl: Path) -> None:
     stages: list[ProcessingStage[Any, Any]] = [
         FilePartitioningStage(str(crawl), file_extensions=[".warc"]),
         DocumentIterateExtractStage(

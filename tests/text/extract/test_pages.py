@@ -1,4 +1,4 @@
-"""From what a crawler stored to the text a browser would show."""
+"""From stored HTTP responses to decoded pages."""
 
 import gzip
 import zlib
@@ -40,7 +40,7 @@ BODIES = {
 
 
 @pytest.mark.parametrize("coding", BODIES)
-def test_a_body_is_what_a_browser_would_see(coding: str) -> None:
+def test_a_body_is_decoded_as_a_browser_would(coding: str) -> None:
     body, header = BODIES[coding]
     message = parse_response(response(body, **header))
     assert message.body == HTML
@@ -57,7 +57,7 @@ def test_a_body_is_what_a_browser_would_see(coding: str) -> None:
     ],
     ids=["bomb", "gzip", "zstd"],
 )
-def test_a_body_that_cannot_be_had_says_why(body: bytes, coding: str, reason: str) -> None:
+def test_the_error_for_an_unreadable_body_says_why(body: bytes, coding: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         parse_response(response(body, Content_Encoding=coding))
 
@@ -100,7 +100,7 @@ def test_a_few_broken_bytes_do_not_cost_the_page_and_noise_does() -> None:
     assert decode_page(bytes([0x81, 0x8D, 0x8F, 0x90, 0x9D]) * 100, "text/html; charset=utf-8") is None
 
 
-def test_what_is_no_page_is_counted_by_what_it_is(tmp_path: Path) -> None:
+def test_records_that_are_not_pages_are_counted_by_kind(tmp_path: Path) -> None:
     archive = write_warc(
         tmp_path / "mixed.warc.gz",
         [

@@ -1,4 +1,4 @@
-"""Common Crawl, Wikipedia and arXiv, from the list of files to documents, served by a server of our own."""
+"""Common Crawl, Wikipedia and arXiv, from the list of files to documents, with a local server."""
 
 import bz2
 import gzip
@@ -66,9 +66,9 @@ def test_the_main_crawl_is_listed_latest_first_and_within_its_period(server: Fla
         MainCommonCrawlUrlGenerator("2021-01", "2021-02", server.url, index_prefix=server.url).generate_urls()
 
 
-def test_a_list_that_cannot_be_had_is_no_empty_list(server: FlakyServer) -> None:
+def test_a_list_that_cannot_be_downloaded_is_an_error(server: FlakyServer) -> None:
     generator = NewsCommonCrawlUrlGenerator("2020-01", "2020-01", server.url)
-    with pytest.raises(InputError, match=r"CC-NEWS/2020/01/warc\.paths\.gz: cannot be had: HTTP 404"):
+    with pytest.raises(InputError, match=r"CC-NEWS/2020/01/warc\.paths\.gz: cannot be fetched: HTTP 404"):
         generator.generate_urls()
 
 
@@ -89,7 +89,7 @@ def test_the_news_crawl_is_listed_by_month() -> None:
         ("mian", "2021-10", "2021-11", "one of main, news"),
     ],
 )
-def test_a_period_that_is_none_is_refused_at_once(crawl: str, start: str, end: str, said: str, tmp_path: Path) -> None:
+def test_an_invalid_period_is_refused_at_once(crawl: str, start: str, end: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=said):
         CommonCrawlDownloadExtractStage(start, end, str(tmp_path), crawl)
 
@@ -142,12 +142,12 @@ def places(server: FlakyServer) -> DocumentBatch:
     return DocumentBatch("index", pa.table({name: list(values) for name, values in columns.items()}))
 
 
-def test_single_records_are_fetched_by_their_place(server: FlakyServer) -> None:
+def test_single_records_are_fetched_by_offset_and_length(server: FlakyServer) -> None:
     stage = CommonCrawlWARCReader(base_url=f"{server.url}/", max_workers=2)
     [made], rejections = run_stage_with_rejections(stage, places(server))
     assert table(made)["binary_content"].to_pylist() == [page("one").encode(), page("two").encode()]
     reasons = [one.reason for one in rejections]
-    assert "no response at this place" in reasons[0]
+    assert "no response at this offset" in reasons[0]
     assert "has no bytes 1000000" in reasons[1]
     assert "HTTP 404" in reasons[2]
     [kept] = run_stage(CommonCrawlWARCReader(base_url=f"{server.url}/", drop_failed=False), places(server))
@@ -242,7 +242,7 @@ def test_damage_in_a_dump_costs_the_pages_of_one_stream(tmp_path: Path) -> None:
     path.write_bytes(b"".join(streams[:5])[:-20])
     found = list(WikipediaIterator("de").iterate(str(path)))
     assert [one["title"] for one in found if isinstance(one, dict)] == ["Seite 1", "Seite 2", "Seite 3"]
-    assert "downloaded whole" in "".join(one.reason for one in found if isinstance(one, Damaged))
+    assert "downloaded completely" in "".join(one.reason for one in found if isinstance(one, Damaged))
 
 
 def packed(files: dict[str, bytes]) -> bytes:

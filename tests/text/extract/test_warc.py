@@ -1,4 +1,4 @@
-"""Archives: what is whole is read, what is damaged is named, and neither is taken for the other."""
+"""WARC files: good records are read, damaged ones are reported."""
 
 import bz2
 import gzip
@@ -39,12 +39,12 @@ def test_every_record_is_read(layout: str) -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_truncated_archive_gives_what_is_whole_and_says_so(layout: str) -> None:
+def test_a_truncated_archive_yields_its_complete_records_and_is_reported(layout: str) -> None:
     data = LAYOUTS[layout]
     records, [damaged] = read(data[: len(data) - 20])
     assert [one.block for one in records] == BLOCKS[: len(records)]
     assert len(records) == 5
-    assert "downloaded whole" in damaged.reason or "cut short" in damaged.reason
+    assert "downloaded completely" in damaged.reason or "truncated" in damaged.reason
 
 
 def test_a_damaged_member_costs_one_record() -> None:
@@ -55,7 +55,7 @@ def test_a_damaged_member_costs_one_record() -> None:
     assert damaged.position == len(MEMBERS[0] + MEMBERS[1])
 
 
-def test_a_wrong_checksum_is_noticed_although_everything_decompressed() -> None:
+def test_a_wrong_checksum_is_noticed_even_if_everything_decompressed() -> None:
     broken = bytearray(MEMBERS[2])
     broken[-8] ^= 1
     records, damaged = read(b"".join([*MEMBERS[:2], bytes(broken), *MEMBERS[3:]]))
@@ -63,7 +63,7 @@ def test_a_wrong_checksum_is_noticed_although_everything_decompressed() -> None:
     assert len(damaged) == 1
 
 
-def test_a_record_that_announces_too_much_does_not_eat_the_next() -> None:
+def test_a_record_with_a_too_large_content_length_does_not_swallow_the_next() -> None:
     lying = record(b"short", "conversion", "http://example.org/liar", Content_Length="5000")
     records, [damaged] = read(gzip.compress(lying) + MEMBERS[0])
     assert [one.block for one in records] == [BLOCKS[0]]
@@ -71,14 +71,14 @@ def test_a_record_that_announces_too_much_does_not_eat_the_next() -> None:
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
-def test_a_record_too_large_is_stepped_over(pack: type[bytes]) -> None:
+def test_a_record_that_is_too_large_is_skipped(pack: type[bytes]) -> None:
     huge = record(b"x" * 100_000, "conversion", "http://example.org/huge")
     records, [damaged] = read(pack(RECORDS[0]) + pack(huge) + pack(RECORDS[1]), max_record_bytes=10_000)
     assert [one.block for one in records] == BLOCKS[:2]
     assert "100,000 bytes" in damaged.reason
 
 
-def test_garbage_between_plain_records_is_stepped_over() -> None:
+def test_garbage_between_plain_records_is_skipped() -> None:
     records, [damaged] = read(RECORDS[0] + b"garbage\nmore of it\n" + RECORDS[1])
     assert [one.block for one in records] == BLOCKS[:2]
     assert damaged.position == len(RECORDS[0])
@@ -93,19 +93,19 @@ def test_garbage_between_plain_records_is_stepped_over() -> None:
         (b"WARC/1.0\r\nWARC-Type: response\r\n", "no end"),
     ],
 )
-def test_what_is_no_archive_is_named(data: bytes, reason: str) -> None:
+def test_a_file_that_is_not_an_archive_is_named(data: bytes, reason: str) -> None:
     records, damaged = read(data)
     assert records == []
     assert reason in damaged[0].reason
 
 
-def test_an_empty_file_holds_nothing() -> None:
+def test_an_empty_file_has_no_records() -> None:
     assert read(b"") == ([], [])
 
 
 @given(data=st.data(), layout=st.sampled_from(list(LAYOUTS)))
 @settings(max_examples=150, deadline=None)
-def test_whatever_happens_to_the_bytes_no_record_is_lost_without_a_word(data: st.DataObject, layout: str) -> None:
+def test_damaged_bytes_never_lose_a_record_silently(data: st.DataObject, layout: str) -> None:
     whole = LAYOUTS[layout]
     begin = data.draw(st.integers(0, len(whole) - 1))
     end = data.draw(st.integers(begin + 1, min(len(whole), begin + 40)))

@@ -1,4 +1,4 @@
-"""Archives made on the spot, as crawlers write them."""
+"""Write small WARC files as crawlers do."""
 
 import gzip
 import zlib

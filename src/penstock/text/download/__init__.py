@@ -1,1 +1,1 @@
-"""Getting the files of a public data set onto this machine."""
+"""Download the files of public data sets."""

@@ -1,4 +1,4 @@
-"""arXiv: the archives of LaTeX sources in its bucket, and the stage that makes documents of the papers."""
+"""arXiv: list and download the archives of LaTeX sources, and make one document per paper."""
 
 from __future__ import annotations
 
@@ -15,12 +15,23 @@ from penstock.text.extract.latex import ArxivExtractor
 _BUCKET = "s3://arxiv/src"
 # arXiv numbers its archives: the name is the same wherever a copy is.
 _ARCHIVE = re.compile(r"[^?#]*/(arXiv_src_\d{4}_\d{3}\.tar)", re.ASCII)
-# Whoever downloads pays for it: credentials are needed.
+# The requester pays for the download, so credentials are needed.
 _OPTIONS = {"requester_pays": True}
 
 
 class ArxivUrlGenerator(URLGenerator):
-    """The archives in arXiv's bucket (``pip install s3fs``), in order; ``source`` may be a copy of it anywhere."""
+    """List the archives in arXiv's S3 bucket, sorted by name.
+
+    ``source`` may be a copy of the bucket at any path that fsspec reaches. Reading the bucket itself needs ``s3fs``
+    (``penstock[s3]``) and AWS credentials: the requester pays for the download.
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as copy:
+    ...     pathlib.Path(copy, "arXiv_src_2401_001.tar").touch()
+    ...     [url] = ArxivUrlGenerator(copy).generate_urls()
+    >>> url.rpartition("/")[2]
+    'arXiv_src_2401_001.tar'
+    """
 
     def __init__(self, source: str = _BUCKET, storage_options: dict[str, Any] | None = None) -> None:
         self.source = source.rstrip("/")
@@ -35,7 +46,17 @@ class ArxivUrlGenerator(URLGenerator):
 
 
 class ArxivDownloader(DocumentDownloader):
-    """Downloads archives from arXiv's bucket, two at a time."""
+    """Download archives from arXiv's S3 bucket, two at a time per machine.
+
+    A file that is in ``download_dir`` already is not downloaded again.
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pathlib.Path(folder, "arXiv_src_2401_001.tar").write_bytes(b"downloaded before")
+    ...     path = ArxivDownloader(folder).download("s3://arxiv/src/arXiv_src_2401_001.tar")
+    >>> path.rpartition("/")[2]
+    'arXiv_src_2401_001.tar'
+    """
 
     def __init__(self, download_dir: str, verbose: bool = False, storage_options: dict[str, Any] | None = None) -> None:
         super().__init__(download_dir, verbose, _OPTIONS if storage_options is None else storage_options)
@@ -45,12 +66,19 @@ class ArxivDownloader(DocumentDownloader):
         return match[1] if match else super()._get_output_filename(url)
 
     def num_workers_per_node(self) -> int:
-        """Return how many may download at a time."""
+        """Return the number of concurrent downloads per machine."""
         return 2
 
 
 class ArxivDownloadExtractStage(DocumentDownloadExtractStage):
-    """Downloads arXiv's sources and makes a document of each paper; ``source`` may be a copy of the bucket anywhere."""
+    """Download arXiv's LaTeX sources and make one document per paper.
+
+    ``source`` may be a copy of the bucket at any path that fsspec reaches. A document has ``id``, ``source_id`` (the
+    archive), ``text`` and the file name.
+
+    >>> [stage.name for stage in ArxivDownloadExtractStage("downloads/", url_limit=2).decompose()][:2]
+    ['url_generation_arxivurlgenerator', 'download_arxivdownloader']
+    """
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Common Crawl: which archives a period has, and the stage that makes documents of their pages."""
+"""Common Crawl: list the archives of a period, download them, and make documents of their pages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from penstock.text.extract.html_extractor import CommonCrawlHTMLExtractor
 from penstock.text.extract.pages import CommonCrawlWarcIterator
 
 DATA_PREFIX = "https://data.commoncrawl.org"
-# The first ones with the layout of today.
+# The first snapshots with today's layout.
 _FIRST_MAIN = date(2013, 1, 1)
 _FIRST_NEWS = date(2016, 8, 1)
 # The layout of the archives. Each part has its own form, so that a name with dashes for slashes can be read back.
@@ -33,7 +33,7 @@ _MAIN_ID = re.compile(r"CC-MAIN-(\d{4})-(\d{2})")
 
 
 class _CommonCrawlUrlGenerator(URLGenerator):
-    """The archives listed in the ``warc.paths.gz`` of each snapshot of a period."""
+    """List the archives named in the ``warc.paths.gz`` of each snapshot of a period."""
 
     def __init__(
         self,
@@ -75,7 +75,16 @@ class _CommonCrawlUrlGenerator(URLGenerator):
 
 
 class MainCommonCrawlUrlGenerator(_CommonCrawlUrlGenerator):
-    """The main crawl, by year and week: ``2024-10``."""
+    """List the archives of the main crawl, by year and week: ``2024-10``.
+
+    Listing needs a network: the snapshots are read from ``index_prefix``, the archives of each from ``data_prefix``.
+
+    >>> generator = MainCommonCrawlUrlGenerator("2024-10", "2024-18", limit=100)
+    >>> generator.start_snapshot_str, generator.limit
+    ('2024-10', 100)
+    >>> len(generator.generate_urls())  # doctest: +SKIP
+    100
+    """
 
     def __init__(
         self,
@@ -116,7 +125,13 @@ class MainCommonCrawlUrlGenerator(_CommonCrawlUrlGenerator):
 
 
 class NewsCommonCrawlUrlGenerator(_CommonCrawlUrlGenerator):
-    """The news crawl, by year and month: ``2024-03``."""
+    """List the archives of the news crawl, by year and month: ``2024-03``.
+
+    >>> for url in NewsCommonCrawlUrlGenerator("2024-02", "2024-03").generate_path_urls():
+    ...     print(url)
+    https://data.commoncrawl.org/crawl-data/CC-NEWS/2024/03/warc.paths.gz
+    https://data.commoncrawl.org/crawl-data/CC-NEWS/2024/02/warc.paths.gz
+    """
 
     def _first_day(self, snapshot: str) -> date:
         try:
@@ -141,7 +156,19 @@ class NewsCommonCrawlUrlGenerator(_CommonCrawlUrlGenerator):
 
 
 class CommonCrawlWARCDownloader(DocumentDownloader):
-    """Downloads archives over HTTPS, or with ``use_aws_to_download`` from the bucket (``pip install s3fs``)."""
+    """Download archives of Common Crawl, two at a time per machine.
+
+    Downloads use HTTPS, or S3 with ``use_aws_to_download`` (needs ``s3fs``, ``penstock[s3]``). A file that is in
+    ``download_dir`` already is not downloaded again.
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pathlib.Path(folder, "crawl-data-CC-NEWS-2024-03-CC-NEWS-1.warc.gz").write_bytes(b"downloaded before")
+    ...     url = "https://data.commoncrawl.org/crawl-data/CC-NEWS/2024/03/CC-NEWS-1.warc.gz"
+    ...     path = CommonCrawlWARCDownloader(folder).download(url)
+    >>> path.rpartition("/")[2]
+    'crawl-data-CC-NEWS-2024-03-CC-NEWS-1.warc.gz'
+    """
 
     def __init__(self, download_dir: str, use_aws_to_download: bool = False, verbose: bool = False) -> None:
         super().__init__(download_dir, verbose)
@@ -156,15 +183,20 @@ class CommonCrawlWARCDownloader(DocumentDownloader):
         return super()._download_to_path(url, path)
 
     def num_workers_per_node(self) -> int:
-        """Two: the servers turn away whoever asks for more."""
+        """Return 2: the servers refuse clients that open more connections."""
         return 2
 
 
 class CommonCrawlDownloadExtractStage(DocumentDownloadExtractStage):
-    """Lists the archives of a period, downloads them and makes documents of their pages.
+    """Download the archives of a period of Common Crawl and make documents of their pages.
 
     ``crawl_type`` is ``main`` (snapshots by week: ``2024-10``) or ``news`` (by month). ``html_extraction`` is
-    ``justext`` (also if none is named), ``resiliparse``, ``trafilatura`` or an ``HTMLExtractorAlgorithm``.
+    ``justext`` (the default), ``resiliparse``, ``trafilatura`` or an ``HTMLExtractorAlgorithm``. A document has
+    ``url``, ``warc_id``, ``source_id``, ``language``, ``text`` and the file name. Needs ``penstock[extract]``.
+
+    >>> stage = CommonCrawlDownloadExtractStage("2024-10", "2024-18", "downloads/", html_extraction="resiliparse")
+    >>> stage.name, len(stage.decompose())
+    ('common_crawl_main_pipeline', 3)
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A whole data set in one stage: list its URLs, download them, make documents of what they hold."""
+"""Download a whole data set with one stage: list its URLs, download them, make documents of the files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,17 @@ from penstock.text.extract.records import DocumentExtractor, DocumentIterator
 
 
 class DocumentDownloadExtractStage(CompositeStage[EmptyTask, DocumentBatch]):
-    """Lists, downloads and extracts; each of the three scales by itself."""
+    """List the URLs of a data set, download the files and make documents of their records.
+
+    It expands into three stages, each with its own number of workers.
+
+    >>> from penstock.text import ArxivDownloader, ArxivExtractor, ArxivIterator, ArxivUrlGenerator
+    >>> stage = DocumentDownloadExtractStage(
+    ...     ArxivUrlGenerator(), ArxivDownloader("downloads/"), ArxivIterator(), ArxivExtractor(), url_limit=2
+    ... )
+    >>> [part.name for part in stage.decompose()][:2]
+    ['url_generation_arxivurlgenerator', 'download_arxivdownloader']
+    """
 
     def __init__(
         self,

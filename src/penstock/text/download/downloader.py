@@ -1,4 +1,4 @@
-"""URLs to files on this machine, each downloaded once."""
+"""Download each URL once into a local folder."""
 
 from __future__ import annotations
 
@@ -15,11 +15,20 @@ from penstock.text.download.file_names import file_name_of
 
 
 class DocumentDownloader:
-    """Downloads into ``download_dir``; a file that lies there already is taken as it is.
+    """Download files into ``download_dir``; a file that is there already is not downloaded again.
 
-    As it stands it takes http, https and any URL fsspec knows, tries again with pauses, and goes on with what broke
-    off. A subclass may name files otherwise (``_get_output_filename``), or get them otherwise (``_download_to_path``,
-    which returns whether it worked, and if not, why).
+    URLs may be http, https or anything fsspec reaches. A failed download is retried after a pause, and an interrupted
+    one is resumed. A subclass can change the file names (``_get_output_filename``) or the download itself
+    (``_download_to_path``, which returns ``(True, None)``, or ``(False, reason)``).
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     source = pathlib.Path(folder, "source.txt")
+    ...     _ = source.write_text("text")
+    ...     path = DocumentDownloader(f"{folder}/downloads").download(source.as_uri())
+    ...     content = pathlib.Path(path).read_text()
+    >>> content
+    'text'
     """
 
     def __init__(self, download_dir: str, verbose: bool = False, storage_options: dict[str, Any] | None = None) -> None:
@@ -28,16 +37,16 @@ class DocumentDownloader:
         self._storage_options = storage_options
 
     def _get_output_filename(self, url: str) -> str:
-        """Return the name a URL gets in the folder; two URLs never have the same."""
+        """Return the file name for a URL; no two URLs have the same name."""
         return file_name_of(url)
 
     def _download_to_path(self, url: str, path: str) -> tuple[bool, str | None]:
-        """Get the file; True, or False and the reason."""
+        """Download the file; return ``(True, None)``, or ``(False, reason)``."""
         fetch(url, path, storage_options=self._storage_options)
         return True, None
 
     def download(self, url: str) -> str:
-        """Return the path of the file, after getting it if it is not there."""
+        """Return the path of the local file; download it first if it is missing."""
         folder = Path(self._download_dir)
         target = folder / self._get_output_filename(url)
         if not target.resolve().is_relative_to(folder.resolve()) or target.resolve() == folder.resolve():
@@ -45,13 +54,13 @@ class DocumentDownloader:
         if target.exists() and target.stat().st_size > 0:
             return str(target)
         target.parent.mkdir(parents=True, exist_ok=True)
-        # Under another name until it is whole.
+        # Under another name until the download is complete.
         temporary = target.with_name(target.name + ".tmp")
         worked, reason = self._download_to_path(url, str(temporary))
         if not worked:
             raise InputError(
                 f"{url}: cannot be downloaded: {reason or 'no reason given'}. Without a network, put the file at "
-                f"{target} yourself: what lies there is not downloaded."
+                f"{target} yourself: a file that is there is not downloaded again."
             )
         temporary.replace(target)
         if self._verbose:
@@ -59,12 +68,23 @@ class DocumentDownloader:
         return str(target)
 
     def num_workers_per_node(self) -> int | None:
-        """Return how many may download at a time on one machine; None: as many as there are workers."""
+        """Return the number of concurrent downloads per machine; None for no limit."""
         return None
 
 
 class DocumentDownloadStage(ProcessingStage[FileGroupTask, FileGroupTask]):
-    """Turns tasks of URLs into tasks of local files; a URL that cannot be had fails, as any task can."""
+    """Turn tasks of URLs into tasks of local files. A URL that cannot be downloaded fails its task.
+
+    >>> import pathlib, tempfile
+    >>> from penstock.core.files import FileGroupTask
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     source = pathlib.Path(folder, "source.txt")
+    ...     _ = source.write_text("text")
+    ...     stage = DocumentDownloadStage(DocumentDownloader(f"{folder}/downloads"))
+    ...     local = stage.process(FileGroupTask("demo", [source.as_uri()]))
+    >>> [path.startswith(f"{folder}/downloads/") for path in local.data]
+    [True]
+    """
 
     resources = Resources(cpus=0.5)
 

@@ -1,4 +1,4 @@
-"""One URL to one file: tried again with pauses, continued where it broke off, checked, and named only when whole."""
+"""Download one URL to one file: retried with pauses, resumed, verified, and renamed only when complete."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def fetch(
     first_wait_s: float = FIRST_WAIT_S,
     storage_options: dict[str, Any] | None = None,
 ) -> None:
-    """Download a URL (http, https, or whatever fsspec reaches) to a local path.
+    """Download a URL (http, https, or any that fsspec reaches) to a local path.
 
-    While it is not whole it lies beside that path under ``.part``, and another try, in this run or a later one, goes on
-    from there if the server allows. ``attempts`` counts tries in a row that bring nothing. A checksum can stand at
-    the end of the URL: ``…/dump.bz2#sha1=…``.
+    An incomplete download is stored next to that path with the suffix ``.part``; another attempt, in this run or a
+    later one, resumes it if the server allows. ``attempts`` is the number of consecutive attempts without progress. The
+    URL can end in a checksum: ``…/dump.bz2#sha1=…``.
     """
     target = Path(path)
     address, checksum = _split_checksum(url)
@@ -50,20 +50,20 @@ def fetch(
         target.parent.mkdir(parents=True, exist_ok=True)
         with _locked(target.with_name(target.name + PART_SUFFIX)) as part:
             if target.exists():
-                return  # somebody else was faster
+                return  # another worker has downloaded it
             if urllib.parse.urlsplit(address).scheme in ("http", "https"):
-                _fetch_patiently(address, part, target, attempts, timeout_s, first_wait_s)
+                _fetch_with_retries(address, part, target, attempts, timeout_s, first_wait_s)
             else:
                 _copy(address, part, storage_options)
             _verify(address, part, checksum)
-            # Before the file takes its name: a process that is killed in between leaves nothing beside a whole file.
+            # Before the rename: a process that is killed in between leaves no extra file next to a complete one.
             _validator_file(part).unlink(missing_ok=True)
             Path(part.name).replace(target)
     except OSError as error:
         raise OutputError(f"{target}: cannot be written: {error}") from error
 
 
-def _fetch_patiently(
+def _fetch_with_retries(
     url: str, part: IO[bytes], target: Path, attempts: int, timeout_s: float, first_wait_s: float
 ) -> None:
     failures = 0
@@ -72,15 +72,15 @@ def _fetch_patiently(
         try:
             _continue(url, part, timeout_s)
         except Refused as error:
-            _give_up(part)
+            _discard(part)
             raise InputError(f"{url}: cannot be downloaded: {error}.") from error
         except TryAgain as error:
             failures = 1 if _size(part) > before else failures + 1
             if failures >= attempts:
                 raise InputError(
                     f"{url}: not downloaded, {attempts} attempts brought nothing; the last: {error}. "
-                    f"Run again to go on where it stopped. Without a network, put the file at {target} yourself: "
-                    "what lies there is not downloaded."
+                    f"Run again to resume. Without a network, put the file at {target} yourself: "
+                    "a file that is there is not downloaded again."
                 ) from error
             wait(failures, error.wait_s, first_wait_s)
         else:
@@ -88,28 +88,28 @@ def _fetch_patiently(
 
 
 def _continue(url: str, part: IO[bytes], timeout_s: float) -> None:
-    """Get the rest of a file, or all of it if it changed or the server gives no parts."""
+    """Download the rest of a file, or all of it if it changed or the server does not support ranges."""
     have = _size(part)
     validator = _read_validator(part)
     if have and not validator:
-        have = 0  # nothing tells whether it is still the same file
+        have = 0  # without a validator it may be another version of the file
     headers = {"Range": f"bytes={have}-", "If-Range": validator} if have else {}
     with get(url, headers, timeout_s) as response:
         if response.status == 416:
             if response.headers.get("Content-Range") == f"bytes */{have}":
-                return  # it was whole already
-            _give_up(part)
+                return  # it was complete already
+            _discard(part)
             raise TryAgain("the file changed on the server")
         if response.status != 206:
             have = 0
         elif not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
-            _give_up(part)
+            _discard(part)
             raise TryAgain(f"the server sent another part than asked for: {response.headers.get('Content-Range')}")
         part.truncate(have)
         part.seek(have)
         _write_validator(part, response.headers.get("ETag") or response.headers.get("Last-Modified"))
         announced = response.headers.get("Content-Length")
-        response.enforce_content_length = False  # checked below, when what came has been kept
+        response.enforce_content_length = False  # checked below, after the received bytes are saved
         try:
             for piece in response.stream(_PIECE):
                 part.write(piece)
@@ -134,9 +134,7 @@ def _copy(url: str, part: IO[bytes], storage_options: dict[str, Any] | None) -> 
                 part.write(piece)
         part.flush()
     if announced is not None and _size(part) != announced:
-        raise InputError(
-            f"{url}: holds {announced:,} bytes, {_size(part):,} came. Run again to go on where it stopped."
-        )
+        raise InputError(f"{url}: holds {announced:,} bytes, {_size(part):,} came. Run again to resume.")
 
 
 def _verify(url: str, part: IO[bytes], checksum: tuple[str, str] | None) -> None:
@@ -146,9 +144,9 @@ def _verify(url: str, part: IO[bytes], checksum: tuple[str, str] | None) -> None
     with Path(part.name).open("rb") as whole:
         digest = hashlib.file_digest(whole, name).hexdigest()
     if digest != expected.lower():
-        _give_up(part)
+        _discard(part)
         raise InputError(
-            f"{url}: its {name} is {digest}, expected {expected}. What came was thrown away; run again, and if it "
+            f"{url}: its {name} is {digest}, expected {expected}. The download was discarded; run again, and if it "
             "happens again the file on the server is not the one announced."
         )
 
@@ -161,11 +159,11 @@ def _split_checksum(url: str) -> tuple[str, tuple[str, str] | None]:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[IO[bytes]]:
-    """Open a part for us alone: two workers must not write into one file."""
+    """Open a partial file with a lock: two workers must not write into one file."""
     while True:
         with path.open("a+b") as part:
             fcntl.flock(part, fcntl.LOCK_EX)
-            # Whoever had it before us may have finished and renamed it.
+            # The worker that held the lock before may have finished and renamed the file.
             if path.exists() and path.stat().st_ino == _inode(part):
                 try:
                     yield part
@@ -183,12 +181,12 @@ def _size(part: IO[bytes]) -> int:
     return part.seek(0, 2)
 
 
-def _give_up(part: IO[bytes]) -> None:
+def _discard(part: IO[bytes]) -> None:
     part.truncate(0)
     _validator_file(part).unlink(missing_ok=True)
 
 
-# What tells one version of the file on the server from another.
+# The validator (ETag or date) identifies the version of the file on the server.
 def _validator_file(part: IO[bytes]) -> Path:
     return Path(part.name + ".json")
 
@@ -201,7 +199,7 @@ def _read_validator(part: IO[bytes]) -> str:
 
 
 def _write_validator(part: IO[bytes], validator: str | None) -> None:
-    # A weak one promises the same meaning, not the same bytes.
+    # A weak validator does not promise the same bytes.
     if validator and not validator.startswith("W/"):
         _validator_file(part).write_text(json.dumps({"validator": validator}))
     else:

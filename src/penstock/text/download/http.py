@@ -1,4 +1,4 @@
-"""HTTP with patience: which answers are worth another try, how long to wait, and what to say when nothing helps."""
+"""HTTP requests with retries: which responses are worth another attempt, and how long to wait."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ FIRST_WAIT_S = 1.0
 _LONGEST_WAIT_S = 120.0
 _MOST_REDIRECTS = 10
 _REDIRECTS = frozenset((301, 302, 303, 307, 308))
-# What proves who asks: never sent to another server than the one it was meant for.
+# Credentials are never sent to another server after a redirect.
 _CREDENTIALS = frozenset(("authorization", "cookie", "proxy-authorization"))
-_WORTH_ANOTHER_TRY = frozenset((408, 425, 429, 500, 502, 503, 504))
+_RETRIED_STATUSES = frozenset((408, 425, 429, 500, 502, 503, 504))
 _HEADERS = {"User-Agent": "penstock (curates training data)", "Accept-Encoding": "identity"}
 
 
 class TryAgain(Exception):  # noqa: N818 - never leaves this package
-    """Something that may go away: an overloaded server, a lost connection, a body that broke off."""
+    """A temporary failure: an overloaded server, a lost connection, a truncated body."""
 
     def __init__(self, reason: str, wait_s: float | None = None) -> None:
         super().__init__(reason)
-        # How long the server asked us to wait.
+        # The wait that the server requested.
         self.wait_s = wait_s
 
 
 class Refused(Exception):  # noqa: N818 - never leaves this package
-    """An answer that will not change: no such file, no permission."""
+    """A permanent failure: no such file, no permission."""
 
 
 @contextmanager
 def get(url: str, headers: Mapping[str, str] | None = None, timeout_s: float = TIMEOUT_S) -> Iterator[Any]:
-    """Ask for a URL and give the response, its body still to be read; errors say whether to try again."""
+    """Request a URL and yield the response with its body unread; the type of an error says whether to retry."""
     urllib3 = require("urllib3", "extract", "Downloading")
     try:
         response = _follow(url, {**_HEADERS, **(headers or {})}, timeout_s)
         try:
-            if response.status in _WORTH_ANOTHER_TRY:
+            if response.status in _RETRIED_STATUSES:
                 raise TryAgain(f"HTTP {response.status} {response.reason}", _asked_wait(response.headers))
             if response.status >= 300 and response.status != 416:
                 raise Refused(f"HTTP {response.status} {response.reason}")
@@ -61,7 +61,7 @@ def get(url: str, headers: Mapping[str, str] | None = None, timeout_s: float = T
 
 
 def _follow(url: str, headers: Mapping[str, str], timeout_s: float) -> Any:  # noqa: ANN401 - urllib3 is optional
-    """Ask for a URL, and for those it is redirected to, and return the last response."""
+    """Request a URL, follow redirects, and return the last response."""
     chain = [url]
     while True:
         response = _connections(_proxy_of(chain[-1])).request(
@@ -92,7 +92,7 @@ def _server(url: str) -> tuple[str, str | None, int | None]:
 def get_bytes(
     url: str, headers: Mapping[str, str] | None = None, attempts: int = ATTEMPTS, first_wait_s: float = FIRST_WAIT_S
 ) -> bytes:
-    """Return the whole body of a small file."""
+    """Return the body of a small file."""
     failures = 0
     while True:
         try:
@@ -100,16 +100,16 @@ def get_bytes(
                 body: bytes = response.read()
                 return body
         except Refused as error:
-            raise InputError(f"{url}: cannot be had: {error}.") from error
+            raise InputError(f"{url}: cannot be fetched: {error}.") from error
         except TryAgain as error:
             failures += 1
             if failures >= attempts:
-                raise InputError(f"{url}: not answered in {attempts} attempts; the last: {error}.") from error
+                raise InputError(f"{url}: no answer in {attempts} attempts; the last error: {error}.") from error
             wait(failures, error.wait_s, first_wait_s)
 
 
 def wait(failures: int, asked_s: float | None, first_wait_s: float) -> None:
-    """Wait before another try: what the server asked for, or twice as long every time, never all workers at once."""
+    """Wait before a retry: as long as the server asked for, or twice as long each time, with random jitter."""
     if asked_s is None:
         asked_s = first_wait_s * 2 ** (failures - 1) * random.uniform(0.5, 1.0)
     time.sleep(min(asked_s, _LONGEST_WAIT_S))
@@ -117,7 +117,7 @@ def wait(failures: int, asked_s: float | None, first_wait_s: float) -> None:
 
 @lru_cache
 def _connections(proxy: str | None) -> Any:  # noqa: ANN401 - urllib3 is optional
-    """Return the connections of this process, which are kept open between requests."""
+    """Return the connection pool of this process, which keeps connections open between requests."""
     urllib3 = require("urllib3", "extract", "Downloading")
     return urllib3.ProxyManager(proxy, maxsize=16) if proxy else urllib3.PoolManager(maxsize=16)
 

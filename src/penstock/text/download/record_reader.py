@@ -1,4 +1,4 @@
-"""Single records of Common Crawl, by the file, offset and length its index gives, without downloading archives."""
+"""Fetch single records of Common Crawl by file, offset and length, without downloading whole archives."""
 
 from __future__ import annotations
 
@@ -24,11 +24,23 @@ from penstock.text.text_column import values_of
 
 
 class CommonCrawlWARCReader(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Fetches the page of each row into ``binary_content_col``, by range requests, ``max_workers`` at a time.
+    r"""Fetch the page of each row into ``binary_content_col`` with range requests, up to ``max_workers`` at a time.
 
-    Rows whose page cannot be had go to the dead-letter file; ``drop_failed=False`` keeps them with no content. If the
-    server cannot be reached at all, the task fails. ``use_s3`` (or the environment's ``CC_USE_S3=1``) reads from the
-    bucket instead, through s3fs, with ``s3_bucket`` and ``s3_key_prefix`` (``CC_S3_BUCKET``, ``CC_S3_KEY_PREFIX``).
+    File, offset and length are those of Common Crawl's index. A row whose page cannot be fetched goes to the
+    dead-letter file; with ``drop_failed=False`` it is kept with null content. If no row of a task can be fetched, the
+    task fails. ``use_s3`` (or ``CC_USE_S3=1`` in the environment) reads from S3 instead (needs ``s3fs``,
+    ``penstock[s3]``), with ``s3_bucket`` and ``s3_key_prefix`` (``CC_S3_BUCKET``, ``CC_S3_KEY_PREFIX``).
+
+    >>> import tempfile
+    >>> from penstock.testing import make_batch, run_stage
+    >>> record = b"WARC/1.0\r\nWARC-Type: conversion\r\nContent-Length: 5\r\n\r\nHello\r\n\r\n"
+    >>> with tempfile.NamedTemporaryFile() as archive:
+    ...     _ = archive.write(record)
+    ...     archive.flush()
+    ...     row = {"warc_filename": [archive.name], "warc_record_offset": [0], "warc_record_length": [len(record)]}
+    ...     [pages] = run_stage(CommonCrawlWARCReader(base_url=""), make_batch([""], **row))
+    >>> pages.to_pyarrow()["binary_content"].to_pylist()
+    [b'Hello']
     """
 
     name = "CommonCrawlWARCReader"
@@ -93,7 +105,7 @@ class CommonCrawlWARCReader(ProcessingStage[DocumentBatch, DocumentBatch]):
         if lost and len(lost) == len(pages):
             raise InputError(
                 f"{self._address('')}: none of {len(pages):,} records could be fetched in {self.max_retries + 1} "
-                f"attempts each; the last: {lost[-1]}. Without a network, read archives that lie here with WarcReader."
+                f"attempts each; the last: {lost[-1]}. Without a network, read local archives with WarcReader."
             )
 
     def _page_or_reason(self, place: tuple[Any, Any, Any]) -> bytes | Exception:
@@ -131,7 +143,7 @@ class CommonCrawlWARCReader(ProcessingStage[DocumentBatch, DocumentBatch]):
             if response.status == 416:
                 raise Refused(f"{address}: has no bytes {offset} to {offset + length - 1}")
             if response.status != 206:
-                raise Refused(f"{address}: the server gives no parts of files")
+                raise Refused(f"{address}: the server does not support range requests")
             content: bytes = response.read()
         if len(content) != length:
             raise TryAgain(f"{length:,} bytes were asked for and {len(content):,} came")
@@ -147,4 +159,4 @@ def page_of(piece: bytes) -> bytes:
             return parse_response(record.block).body
         if record.kind in ("conversion", "resource"):
             return record.block
-    raise ValueError("there is no response at this place of the archive")
+    raise ValueError("the archive has no response at this offset")

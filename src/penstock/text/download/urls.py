@@ -1,4 +1,4 @@
-"""Where a download begins: which URLs there are."""
+"""List the URLs of a data set: the first step of a download."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from penstock.core.task import EmptyTask
 
 
 class URLGenerator:
-    """Knows the URLs of a data set.
+    """List the URLs of a data set; write a subclass with ``generate_urls``.
 
     >>> class Numbered(URLGenerator):
     ...     def generate_urls(self):
     ...         return [f"https://example.org/{number}.gz" for number in range(3)]
+    >>> Numbered().generate_urls()[0]
+    'https://example.org/0.gz'
     """
 
     def generate_urls(self) -> list[str]:
@@ -22,7 +24,15 @@ class URLGenerator:
 
 
 class URLGenerationStage(ProcessingStage[EmptyTask, FileGroupTask]):
-    """Gives a task for each URL, of which ``limit`` keeps the first."""
+    """Emit one task per URL; ``limit`` keeps only the first URLs.
+
+    >>> from penstock import EmptyTask
+    >>> class Numbered(URLGenerator):
+    ...     def generate_urls(self):
+    ...         return [f"https://example.org/{number}.gz" for number in range(3)]
+    >>> [task.data for task in URLGenerationStage(Numbered(), limit=2).process(EmptyTask())]
+    [['https://example.org/0.gz'], ['https://example.org/1.gz']]
+    """
 
     resources = Resources(cpus=0.5)
 
@@ -32,14 +42,14 @@ class URLGenerationStage(ProcessingStage[EmptyTask, FileGroupTask]):
         self.name = f"url_generation_{type(url_generator).__name__.lower()}"
 
     def process(self, task: EmptyTask) -> list[FileGroupTask]:
-        """Return one task per URL, so that they are downloaded and read side by side."""
+        """Return one task per URL, so that files are downloaded and read in parallel."""
         urls = self.url_generator.generate_urls()[: self.limit]
         return [FileGroupTask(task.dataset_name, [url], _metadata={"source_url": url}) for url in urls]
 
     def outputs(self) -> Spec:
-        """Return that tasks name files."""
+        """Declare that tasks hold file names and no columns."""
         return ["data"], []
 
     def num_workers(self) -> int:
-        """One listing is enough."""
+        """Return 1: a data set is listed once."""
         return 1

@@ -1,4 +1,4 @@
-"""Wikipedia: the files of a finished dump, and the stage that makes documents of its articles."""
+"""Wikipedia: list and download the files of a finished dump, and make one document per article."""
 
 from __future__ import annotations
 
@@ -23,7 +23,16 @@ _JOB = "articlesmultistreamdump"
 
 
 class WikipediaUrlGenerator(URLGenerator):
-    """The files of one dump, each with the checksum its status page gives; the latest finished one if none is named."""
+    """List the files of one dump, with their checksums; without ``dump_date``, of the latest finished dump.
+
+    Listing needs a network. The checksum is appended to the URL (``#sha1=…``) and is verified after the download.
+
+    >>> generator = WikipediaUrlGenerator("de", dump_date="20240301")
+    >>> generator.language, generator.dump_date
+    ('de', '20240301')
+    >>> generator.generate_urls()[0].rpartition("/")[2]  # doctest: +SKIP
+    'dewiki-20240301-pages-articles-multistream1.xml-p1p297012.bz2#sha1=…'
+    """
 
     def __init__(
         self,
@@ -75,18 +84,36 @@ def _files(dump: str, job: dict[str, Any]) -> list[str]:
 
 
 class WikipediaDownloader(DocumentDownloader):
-    """Downloads the files of a dump, two at a time as its servers ask."""
+    """Download the files of a dump, two at a time per machine, as Wikimedia asks.
+
+    A file that is in ``download_dir`` already is not downloaded again.
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pathlib.Path(folder, "dewiki-20240301-dewiki-20240301-a.xml.bz2").write_bytes(b"downloaded before")
+    ...     url = "https://dumps.wikimedia.org/dewiki/20240301/dewiki-20240301-a.xml.bz2"
+    ...     path = WikipediaDownloader(folder).download(url)
+    >>> path.rpartition("/")[2]
+    'dewiki-20240301-dewiki-20240301-a.xml.bz2'
+    """
 
     def _get_output_filename(self, url: str) -> str:
         return file_name_of(url, _LAYOUT)
 
     def num_workers_per_node(self) -> int:
-        """Return how many may download at a time."""
+        """Return the number of concurrent downloads per machine."""
         return 2
 
 
 class WikipediaDownloadExtractStage(DocumentDownloadExtractStage):
-    """Downloads a dump of one language and makes a document of each article."""
+    """Download a dump of one language and make one document per article.
+
+    A document has ``text``, ``title``, ``id``, ``url``, ``language``, ``source_id`` and the file name.
+
+    >>> stage = WikipediaDownloadExtractStage("de", "downloads/", url_limit=1)
+    >>> stage.name, len(stage.decompose())
+    ('wikipedia_de_pipeline', 3)
+    """
 
     def __init__(
         self,

@@ -1,1 +1,1 @@
-"""From archives of pages, articles and papers to plain text."""
+"""Extract plain text from archives of pages, articles and papers."""

@@ -1,4 +1,4 @@
-"""The papers of an arXiv archive: a tar file of papers, each a compressed tar file or a single compressed source."""
+"""Read the papers of an arXiv archive: a tar file whose members are compressed tar files or sources."""
 
 from __future__ import annotations
 
@@ -19,10 +19,26 @@ _OLD_ID = re.compile(r"([a-zA-Z-]+)([\d.]+)")
 
 
 class ArxivIterator(DocumentIterator):
-    """Finds the LaTeX sources of each paper, without unpacking anything on disk."""
+    r"""Yield the LaTeX sources of each paper of an archive; nothing is unpacked on disk.
+
+    A record has ``id``, ``source_id`` and ``content``, the list of sources. PDFs, and papers without LaTeX, are skipped
+    and counted. ``log_frequency`` and ``extract_tmp_dir`` are accepted for compatibility and have no effect.
+
+    >>> import gzip, io, tarfile, tempfile
+    >>> paper = gzip.compress(rb"\section{One} Text.")
+    >>> with tempfile.NamedTemporaryFile(suffix=".tar") as file:
+    ...     with tarfile.open(fileobj=file, mode="w") as archive:
+    ...         member = tarfile.TarInfo("2401/2401.00001.gz")
+    ...         member.size = len(paper)
+    ...         archive.addfile(member, io.BytesIO(paper))
+    ...     file.flush()
+    ...     [record] = ArxivIterator().iterate(file.name)
+    >>> record["id"], record["content"]
+    ('2401.00001', ['\\section{One} Text.'])
+    """
 
     def __init__(self, log_frequency: int = 1000, extract_tmp_dir: str | None = None) -> None:
-        # Neither is needed: progress is shown by whoever runs the pipeline, and nothing is unpacked.
+        # Neither is used: the executor shows progress, and nothing is unpacked on disk.
         self._log_frequency, self._extract_tmp_dir = log_frequency, extract_tmp_dir
 
     def iterate(self, file_path: str) -> Iterator[dict[str, Any] | Skipped | Damaged]:
@@ -35,10 +51,10 @@ class ArxivIterator(DocumentIterator):
                         if member.isfile():
                             yield _paper(member, papers, source)
             except (tarfile.TarError, EOFError, zlib.error) as error:
-                yield Damaged(f"the archive breaks off: {error}; was it downloaded whole?", stream.tell())
+                yield Damaged(f"the archive is truncated: {error}; was it downloaded completely?", stream.tell())
 
     def output_columns(self) -> list[str]:
-        """Return what a record holds."""
+        """Return the fields of a record."""
         return ["id", "source_id", "content"]
 
 
@@ -66,7 +82,7 @@ def _unpack(packed: bytes) -> bytes:
     decoder = zlib.decompressobj(31)
     unpacked = decoder.decompress(packed, _LARGEST_PAPER)
     if not decoder.eof:
-        whole = "it is larger than allowed" if len(unpacked) >= _LARGEST_PAPER else "it breaks off"
+        whole = "it is larger than allowed" if len(unpacked) >= _LARGEST_PAPER else "it is truncated"
         raise ValueError(f"cannot be decompressed: {whole}")
     return unpacked
 

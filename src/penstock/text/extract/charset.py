@@ -1,4 +1,4 @@
-"""Bytes of a web page to text: which encoding it is in, from what the server says, the page says and the bytes show."""
+"""Decode the bytes of a web page: find its encoding from the HTTP header, the page and the bytes themselves."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _IN_HEADER = re.compile(r"charset\s*=\s*[\"']?([\w.:-]+)", re.IGNORECASE)
 _IN_PAGE = re.compile(
     rb"<(?:meta[^>]{1,200}?charset|\?xml[^>]{1,100}?encoding)\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE
 )
-_SEARCHED = 4096
-# What browsers take these names for: the larger sets that pages written under them use.
+_SEARCHED_BYTES = 4096
+# The supersets that browsers use for these encodings.
 _LARGER = {
     "iso8859-1": "cp1252",
     "ascii": "cp1252",
@@ -27,16 +27,16 @@ _LARGER = {
     "euc_kr": "cp949",
     "big5": "big5hkscs",
 }
-# Seven-bit encodings: their bytes are valid ASCII and mean something else.
+# Seven-bit encodings: their bytes are also valid ASCII, with another meaning.
 _SEVEN_BIT = ("iso2022_jp", "iso2022_kr", "hz")
-_TOLERATED = 0.01
+_MAX_UNREADABLE_RATIO = 0.01
 
 
 def decode_page(page: bytes, content_type: str = "") -> str | None:
     r"""Return the page as text, or None if no encoding fits.
 
-    UTF-8 is believed before any declaration, since nothing else looks like it by chance. A declared encoding may leave
-    one character in a hundred unreadable, as it does in browsers.
+    UTF-8 takes precedence over any declaration, because other encodings are hardly ever valid UTF-8. With a declared
+    encoding up to one character in a hundred may be unreadable, as in browsers.
 
     >>> decode_page("Käse".encode("latin-1"), "text/html; charset=ISO-8859-1")
     'Käse'
@@ -51,7 +51,7 @@ def decode_page(page: bytes, content_type: str = "") -> str | None:
         for encoding in declared:
             if encoding in _SEVEN_BIT:
                 return page.decode(encoding, "replace")
-    if not (b"\x00" in page[:_SEARCHED] and any(encoding.startswith("utf-16") for encoding in declared)):
+    if not (b"\x00" in page[:_SEARCHED_BYTES] and any(encoding.startswith("utf-16") for encoding in declared)):
         try:
             return page.decode("utf-8")
         except UnicodeDecodeError:
@@ -64,14 +64,14 @@ def decode_page(page: bytes, content_type: str = "") -> str | None:
             continue
     for encoding in candidates:
         text = page.decode(encoding, "replace")
-        if text.count("\ufffd") <= _TOLERATED * len(text):
+        if text.count("\ufffd") <= _MAX_UNREADABLE_RATIO * len(text):
             return text
     return None
 
 
 def _declared(page: bytes, content_type: str) -> Iterator[str]:
     in_header = _IN_HEADER.search(content_type)
-    in_page = _IN_PAGE.search(page[:_SEARCHED])
+    in_page = _IN_PAGE.search(page[:_SEARCHED_BYTES])
     names = [in_header[1] if in_header else "", in_page[1].decode("ascii") if in_page else ""]
     for name in names:
         if known := _known(name):
@@ -88,7 +88,7 @@ def _detected(page: bytes) -> Iterator[str]:
 def _known(name: str) -> str | None:
     try:
         known = codecs.lookup(name).name
-        b"".decode(known)  # some names are of codecs that give no text
+        b"".decode(known)  # some codecs do not decode to text
     except (LookupError, UnicodeError):
         return None
     return _LARGER.get(known, known)

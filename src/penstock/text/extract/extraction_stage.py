@@ -1,4 +1,4 @@
-"""Pages in a column to text in another, with the algorithm of your choice."""
+"""Extract the text of HTML pages in one column into another column."""
 
 from __future__ import annotations
 
@@ -17,10 +17,17 @@ from penstock.text.extract.outcome import Damaged, Skipped
 
 
 class HTMLExtractionStage(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Puts the text of the pages in ``html_field`` (text or bytes) into ``text_field``, and drops the pages.
+    """Extract the text of the pages in ``html_field`` (text or bytes) into ``text_field``, and drop the pages.
 
-    Documents without text are dropped and counted under their reason; what the algorithm fails on, or takes more than
-    30 seconds of CPU time for, goes to the dead-letter file. ``keep_html=True`` keeps the pages beside their text.
+    Reads ``html_field``, and ``content_type`` if there is such a column; writes ``text_field`` and ``language_field``.
+    Documents without text are dropped and counted by reason. Pages on which the algorithm fails, or takes more than 30
+    seconds of CPU time, go to the dead-letter file. ``keep_html=True`` keeps the pages. Needs ``penstock[extract]``.
+
+    >>> from penstock.testing import make_batch, run_stage
+    >>> page = "<p>This is what we have seen of it, and it is all that there was to see for them.</p>"
+    >>> [extracted] = run_stage(HTMLExtractionStage(), make_batch([page, "<p></p>"], text_field="html"))
+    >>> extracted.to_pyarrow().select(["language", "text"]).to_pylist()
+    [{'language': 'ENGLISH', 'text': 'This is what we have seen of it, and it is all that there was to see for them.'}]
     """
 
     name = "html_extraction"
@@ -49,7 +56,7 @@ class HTMLExtractionStage(ProcessingStage[DocumentBatch, DocumentBatch]):
         return ["data"], [self.text_field, self.language_field]
 
     def setup(self, worker_metadata: Any = None) -> None:  # noqa: ANN401
-        """Prepare the process that the algorithm runs in."""
+        """Prepare the process in which the algorithm runs."""
         self._guard = Guard(self._extractor, self._extractor.cpu_limit_s)
 
     def teardown(self) -> None:
@@ -99,7 +106,7 @@ class HTMLExtractionStage(ProcessingStage[DocumentBatch, DocumentBatch]):
 
 
 class _PageExtractor(CommonCrawlHTMLExtractor):
-    """Gives language and text of a page, without where it is from."""
+    """Return language and text of a page, without the fields that say where it is from."""
 
     cpu_limit_s: ClassVar[float] = 30.0
 

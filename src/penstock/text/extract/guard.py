@@ -1,8 +1,8 @@
-"""Runs an extractor where it can do no harm: a record that hangs or crashes it costs that record and a restart.
+"""Run an extractor in its own process, so that a record on which it hangs or crashes costs only that record.
 
-Some pages keep a parser busy for hours, a few end it with a segmentation fault, and inside a library's C code nothing
-of Python can intervene. So the extractor lives in a process of its own, which the kernel ends when one record has used
-up its CPU time. It is CPU time, not time, so a busy machine does not change what is extracted.
+Some pages keep a parser busy for hours, a few end it with a segmentation fault, and Python cannot interrupt a library's
+C code. So the extractor runs in a separate process, which the kernel ends when one record has used up its CPU time. The
+limit is on CPU time and not on elapsed time, so a busy machine does not change the result.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from penstock.text.extract.records import DocumentExtractor
 
 Outcome = dict[str, Any] | Skipped | Damaged | None
 _LENGTH = struct.Struct("<Q")
-# Parsers fragment the memory of their process; past this it is replaced.
+# Parsers fragment the memory of their process; above this size it is replaced.
 _MAX_RESIDENT_BYTES = 1 << 30
 _SERVE = "from penstock.text.extract.guard import serve; serve()"
 
 
 def extract_or_explain(extractor: DocumentExtractor, record: dict[str, Any]) -> Outcome:
-    """Return what an extractor makes of a record; what it raises becomes the reason why there is nothing."""
+    """Return the result of an extractor; an exception becomes ``Damaged`` with the reason."""
     try:
         return extractor.extract(record)
     except Exception as error:
@@ -38,7 +38,7 @@ def extract_or_explain(extractor: DocumentExtractor, record: dict[str, Any]) -> 
 
 
 class Guard:
-    """An extractor in a process of its own, started when first needed."""
+    """An extractor in its own process, started on first use."""
 
     def __init__(self, extractor: DocumentExtractor, cpu_limit_s: float) -> None:
         self._extractor = extractor
@@ -46,7 +46,7 @@ class Guard:
         self._process: subprocess.Popen[bytes] | None = None
 
     def extract_all(self, records: Sequence[dict[str, Any]]) -> list[Outcome]:
-        """Return what became of each record."""
+        """Return the outcome of each record."""
         outcomes: list[Outcome] = []
         while len(outcomes) < len(records):
             outcomes.extend(self._extract_some(records[len(outcomes) :]))
@@ -63,7 +63,7 @@ class Guard:
             process.wait()
 
     def _extract_some(self, records: Sequence[dict[str, Any]]) -> list[Outcome]:
-        """Return what became of the records up to one that ended the process, or of all."""
+        """Return the outcomes of the records up to one that ended the process, or of all."""
         process = self._process or self._start()
         assert process.stdin is not None
         assert process.stdout is not None
@@ -74,7 +74,7 @@ class Guard:
                 outcome, resident = _receive(process.stdout)
                 outcomes.append(outcome)
         except (EOFError, BrokenPipeError):
-            outcomes.append(Damaged(self._last_words(process)))
+            outcomes.append(Damaged(self._reason_of_exit(process)))
             self.close()
             return outcomes
         if resident > _MAX_RESIDENT_BYTES:
@@ -83,7 +83,7 @@ class Guard:
 
     def _start(self) -> subprocess.Popen[bytes]:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-        # A session of its own: what is sent to all processes of a run must not look like a record that crashes it.
+        # Its own session: a signal to all processes of a run must not look like a record that crashes the extractor.
         process = subprocess.Popen(
             [sys.executable, "-c", _SERVE],
             stdin=subprocess.PIPE,
@@ -102,7 +102,7 @@ class Guard:
             raise RuntimeError(f"the process for {type(self._extractor).__name__} does not start") from error
         return process
 
-    def _last_words(self, process: subprocess.Popen[bytes]) -> str:
+    def _reason_of_exit(self, process: subprocess.Popen[bytes]) -> str:
         name = type(self._extractor).__name__
         code = process.wait()
         if code == -signal.SIGPROF:
@@ -113,10 +113,10 @@ class Guard:
 
 
 def serve() -> None:
-    """Extract what comes in on standard input until it ends; the other side of a guard."""
+    """Extract the records received on standard input until it ends; runs in the process of a guard."""
     requests = sys.stdin.buffer
     replies = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints must not get between the replies
+    os.dup2(2, 1)  # output of a library must not mix with the replies
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # these are for the driver to handle
     signal.signal(signal.SIGPROF, signal.SIG_DFL)

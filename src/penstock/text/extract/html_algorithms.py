@@ -1,4 +1,4 @@
-"""Three ways to find the text of a web page among its menus, each the work of a library, behind one method."""
+"""Find the text of a web page among its menus: three algorithms of three libraries with one interface."""
 
 from __future__ import annotations
 
@@ -11,10 +11,16 @@ from penstock.text.extract.stop_words import UNSPACED
 
 
 class HTMLExtractorAlgorithm:
-    """Finds the paragraphs of a page that are text; write a subclass to bring another way.
+    """Find the paragraphs of a page that are text; write a subclass to use another algorithm.
 
-    ``extract_text`` returns the paragraphs, or None (or none at all) where there is nothing worth keeping. For
-    languages written without spaces words cannot be counted, and whatever the library finds is kept.
+    ``extract_text`` returns the paragraphs; None or an empty list drops the page. In languages written without spaces
+    words cannot be counted, so every paragraph that the library finds is kept.
+
+    >>> class Lines(HTMLExtractorAlgorithm):
+    ...     def extract_text(self, html: str, stop_words: frozenset[str], language: str) -> list[str] | None:
+    ...         return html.removeprefix("<pre>").removesuffix("</pre>").splitlines()
+    >>> Lines().extract_text("<pre>One line.</pre>", frozenset(), "ENGLISH")
+    ['One line.']
     """
 
     NON_SPACED_LANGUAGES: ClassVar[frozenset[str]] = UNSPACED
@@ -25,9 +31,15 @@ class HTMLExtractorAlgorithm:
 
 
 class JusTextExtractor(HTMLExtractorAlgorithm):
-    """jusText: keeps paragraphs that are long, rich in stop words and poor in links, and what stands between such.
+    """Extract paragraphs with jusText: keep long ones with many stop words and few links, and those between them.
 
-    ``is_boilerplate=False`` keeps every paragraph; None means that only for languages written without spaces.
+    ``is_boilerplate=False`` keeps every paragraph; None (the default) does so only for languages written without
+    spaces. Needs ``penstock[extract]``.
+
+    >>> html = "<div><a href='/'>Home</a></div><p>" + "This is what we have of it and all that it was. " * 5 + "</p>"
+    >>> stop_words = frozenset("this is what we have of it and all that was".split())
+    >>> [text[:20] for text in JusTextExtractor().extract_text(html, stop_words, "ENGLISH")]
+    ['This is what we have']
     """
 
     def __init__(
@@ -66,7 +78,7 @@ class JusTextExtractor(HTMLExtractorAlgorithm):
             self.no_headings,
         )
         for paragraph in paragraphs:
-            # The next step looks ahead of a heading for this; done as one, it looks before it is set.
+            # The next step reads class_type of paragraphs after a heading; justext() itself would set it too late.
             paragraph.class_type = paragraph.cf_class
         steps.revise_paragraph_classification(paragraphs, self.max_heading_distance)
         drop = self.is_boilerplate
@@ -76,7 +88,14 @@ class JusTextExtractor(HTMLExtractorAlgorithm):
 
 
 class ResiliparseExtractor(HTMLExtractorAlgorithm):
-    """Resiliparse: rules on the page's structure, in compiled code; then only paragraphs with enough stop words."""
+    """Extract paragraphs with Resiliparse: fast rules on the page's structure, then a minimum share of stop words.
+
+    Needs ``penstock[extract]``.
+
+    >>> html = "<nav><a href='/'>Home</a></nav><p>This is what we have seen of it.</p>"
+    >>> ResiliparseExtractor().extract_text(html, frozenset(["this", "is", "what", "we", "have", "of"]), "ENGLISH")
+    ['This is what we have seen of it.']
+    """
 
     def __init__(
         self, required_stopword_density: float = 0.32, main_content: bool = True, alt_texts: bool = False
@@ -93,10 +112,15 @@ class ResiliparseExtractor(HTMLExtractorAlgorithm):
 
 
 class TrafilaturaExtractor(HTMLExtractorAlgorithm):
-    """Trafilatura: a cascade of rules with fallbacks; then only paragraphs with enough stop words.
+    """Extract paragraphs with trafilatura: a cascade of rules with fallbacks, then a minimum share of stop words.
 
-    The sizes are trafilatura's settings of these names; ``extract_kwargs`` go to ``trafilatura.extract``, where
-    ``deduplicate`` is on unless said otherwise.
+    The sizes are trafilatura's settings of the same names. ``extract_kwargs`` are passed to ``trafilatura.extract``;
+    ``deduplicate`` is on by default. Needs ``penstock[extract]``.
+
+    >>> html = "<html><body><nav>Home</nav><article><p>This is what we have seen of it.</p></article></body></html>"
+    >>> stop_words = frozenset(["this", "is", "what", "we", "have", "of"])
+    >>> TrafilaturaExtractor().extract_text(html, stop_words, "ENGLISH")
+    ['This is what we have seen of it.']
     """
 
     def __init__(
@@ -126,7 +150,7 @@ class TrafilaturaExtractor(HTMLExtractorAlgorithm):
         """Return the paragraphs of the main content."""
         trafilatura = require("trafilatura", "extract", "TrafilaturaExtractor")
         if self.extract_kwargs["deduplicate"]:
-            # Its memory of paragraphs seen spans pages: what a page gives would depend on those before it.
+            # It remembers paragraphs across pages, so the result would depend on the pages before this one.
             require("trafilatura.deduplication", "extract", "TrafilaturaExtractor").LRU_TEST.clear()
         text = trafilatura.extract(_for_lxml(html), config=self._config(), **self.extract_kwargs)
         if text is None:
@@ -156,7 +180,7 @@ ALGORITHMS: dict[str, type[HTMLExtractorAlgorithm]] = {
 def algorithm_named(
     algorithm: HTMLExtractorAlgorithm | str | None, settings: dict[str, Any] | None = None
 ) -> HTMLExtractorAlgorithm:
-    """Return an algorithm given by name, with its settings, or as it is; jusText if none is named.
+    """Return an algorithm by name, with its settings; an algorithm object is returned as it is. The default is jusText.
 
     >>> algorithm_named("resiliparse", {"main_content": False}).main_content
     False
@@ -178,7 +202,7 @@ def algorithm_named(
 
 
 def _dense(paragraphs: Iterable[str], stop_words: frozenset[str], language: str, density: float) -> list[str]:
-    """Return the paragraphs in which at least that share of the words are stop words."""
+    """Return the paragraphs in which at least ``density`` of the words are stop words."""
     kept = []
     for paragraph in paragraphs:
         words = paragraph.split()
@@ -190,7 +214,7 @@ def _dense(paragraphs: Iterable[str], stop_words: frozenset[str], language: str,
 
 
 def _for_lxml(html: str) -> str:
-    """Return the page without what lxml refuses in text: NUL, and a declaration of the encoding it was in."""
+    """Return the page without what lxml refuses in text: NUL characters and an encoding declaration."""
     html = html.replace("\x00", "")
     if html.lstrip()[:5] == "<?xml":
         return html.partition("?>")[2]

@@ -1,4 +1,4 @@
-"""A page as the crawler stored it to its text: decode, tell the language, let an algorithm find the paragraphs."""
+"""Extract the text of a stored page: decode it, detect the language, find the paragraphs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,18 @@ from penstock.text.extract.stop_words import get_stop_list_dict
 
 
 class CommonCrawlHTMLExtractor(DocumentExtractor):
-    """Makes text of a record that holds a page in ``content``, as bytes or decoded.
+    """Extract the text of a record that holds a page in ``content``, as bytes or decoded.
 
-    Pages without text, and pages in a language that ``stop_lists`` does not have, are counted under their reason.
+    Returns ``url``, ``warc_id``, ``source_id``, ``language`` and ``text``. Pages without text, and pages in a language
+    that is not in ``stop_lists``, are skipped and counted by reason. Needs ``penstock[extract]``.
+
+    >>> page = "<p>This is what we have seen of it, and it is all that there was to see for them.</p>"
+    >>> found = CommonCrawlHTMLExtractor("resiliparse").extract({"url": "https://example.org", "content": page})
+    >>> found["url"], found["language"], found["text"][:12]
+    ('https://example.org', 'ENGLISH', 'This is what')
     """
 
-    # What a page may take: some make a parser go round for hours.
+    # CPU seconds per page: some pages keep a parser busy for hours.
     cpu_limit_s: ClassVar[float | None] = 30.0
 
     def __init__(
@@ -32,14 +38,14 @@ class CommonCrawlHTMLExtractor(DocumentExtractor):
         self._stop_lists = stop_lists if stop_lists is not None else get_stop_list_dict()
 
     def extract(self, record: dict[str, Any]) -> dict[str, Any] | Skipped | Damaged | None:
-        """Return where the page is from, its language and its text."""
+        """Return the fields that say where the page is from, its language and its text."""
         found = self.extract_page(record.get("content"), str(record.get("content_type") or ""))
         if not isinstance(found, dict):
             return found
         return {**{name: record.get(name) for name in ("url", "warc_id", "source_id")}, **found}
 
     def extract_page(self, content: bytes | str | None, content_type: str = "") -> dict[str, str] | Skipped | Damaged:
-        """Return language and text of a page, or why there is none."""
+        """Return language and text of a page, or the reason why it has none."""
         if not content:
             return Skipped("empty page")
         html = content if isinstance(content, str) else decode_page(content, content_type)
@@ -54,11 +60,11 @@ class CommonCrawlHTMLExtractor(DocumentExtractor):
         return {"language": language, "text": text} if text else Skipped("no text found in the page")
 
     def input_columns(self) -> list[str]:
-        """Return what a record must have."""
+        """Return the fields that a record must have."""
         return ["url", "warc_id", "source_id", "content"]
 
     def output_columns(self) -> list[str]:
-        """Return what a record has afterwards."""
+        """Return the fields of a document."""
         return ["url", "warc_id", "source_id", "language", "text"]
 
 

@@ -1,4 +1,4 @@
-"""An HTTP response as a crawler stored it: status, header, and the body as a browser would see it."""
+"""Parse an HTTP response stored by a crawler: status, header, and the decoded body."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-# What a body may grow to when it is decompressed; a few bytes can be made to say "a terabyte of zeros".
+# The maximum size of a decompressed body: a few bytes can decompress to a terabyte of zeros.
 MAX_BODY_BYTES = 64 << 20
 _HTML_TYPES = frozenset(("text/html", "application/xhtml+xml", "application/xhtml"))
 _HTML_SIGNS = (b"<!doctype html", b"<html", b"<head", b"<body", b"<title", b"<meta", b"<div", b"<p>", b"<table", b"<h1")
@@ -15,7 +15,7 @@ _HTML_SIGNS = (b"<!doctype html", b"<html", b"<head", b"<body", b"<title", b"<me
 
 @dataclass(frozen=True)
 class HttpMessage:
-    """One response; header names in lower case."""
+    """An HTTP response; header names are in lower case."""
 
     status: int
     header: dict[str, str]
@@ -23,25 +23,25 @@ class HttpMessage:
 
     @property
     def media_type(self) -> str:
-        """What the server says the body is, without parameters: ``text/html``."""
+        """The media type that the server declares, without parameters: ``text/html``."""
         return self.header.get("content-type", "").partition(";")[0].strip().lower()
 
     @property
     def is_html(self) -> bool:
-        """Tell whether the body is a page; where the server does not say, the first bytes do."""
+        """True if the body is an HTML page; without a declared type the first bytes decide."""
         if self.media_type:
             return self.media_type in _HTML_TYPES
         return self.body[:1024].lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith(_HTML_SIGNS)
 
 
 def parse_response(block: bytes) -> HttpMessage:
-    r"""Take a stored response apart; raises ValueError where it is none, or its body does not decompress.
+    r"""Parse a stored response; raise ValueError if it is not one, or if its body does not decompress.
 
     >>> parse_response(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nHi\r\n1\r\n!\r\n0\r\n\r\n").body
     b'Hi!'
     """
     if not block.startswith(b"HTTP/"):
-        raise ValueError(f"no HTTP response: it begins with {block[:20]!r}")
+        raise ValueError(f"not an HTTP response: it begins with {block[:20]!r}")
     head, blank, body = block.partition(b"\r\n\r\n")
     if not blank:
         head, _, body = block.partition(b"\n\n")
@@ -61,7 +61,7 @@ def parse_response(block: bytes) -> HttpMessage:
 
 
 def _join_chunks(body: bytes) -> bytes:
-    """Join the chunks; some crawlers join them and leave the header, then the body is taken as it is."""
+    """Join the chunks. If a crawler joined them already and kept the header, return the body unchanged."""
     chunks: list[bytes] = []
     position = 0
     while True:
@@ -78,11 +78,11 @@ def _join_chunks(body: bytes) -> bytes:
 
 
 def _decompress(body: bytes, coding: str) -> bytes:
-    """Undo one content coding; as with chunks, a body that is not compressed after all is taken as it is."""
+    """Undo one content coding; a body that is not compressed in spite of the header is returned unchanged."""
     if coding in ("gzip", "x-gzip"):
         return _inflate(body, 31) if body.startswith(b"\x1f\x8b") else body
     if coding == "deflate":
-        # Half the servers mean a zlib stream by it, as the standard says, and half a bare one.
+        # Some servers send a zlib stream, as the standard says, and some a raw deflate stream.
         return _inflate(body, 15 if body[:1] == b"\x78" else -15)
     if coding in ("br", "zstd"):
         stream = pa.CompressedInputStream(pa.BufferReader(body), "brotli" if coding == "br" else "zstd")

@@ -1,4 +1,4 @@
-"""The stage between files and documents: finds the records of a file, makes a document of each, in bounded memory."""
+"""Read the records of files and make a document of each, in bounded memory."""
 
 from __future__ import annotations
 
@@ -17,19 +17,38 @@ from penstock.text.extract.guard import Guard, Outcome, extract_or_explain
 from penstock.text.extract.outcome import Damaged, Skipped
 from penstock.text.extract.records import DocumentExtractor, DocumentIterator
 
-# Documents leave in batches of about so many bytes, and are extracted so many at a time.
+# The approximate size of an output batch; and how many records, and bytes, are extracted at a time.
 BATCH_BYTES = 32 << 20
-_AT_A_TIME, _BYTES_AT_A_TIME = 64, 4 << 20
+_RECORDS_PER_CALL, _BYTES_PER_CALL = 64, 4 << 20
 
 
 class DocumentIterateExtractStage(ProcessingStage[FileGroupTask, DocumentBatch]):
-    """Turns files into batches of documents, with an iterator that finds records and an extractor that makes text.
+    """Turn files into batches of documents: an iterator yields records, an extractor makes text of each.
 
-    A file that breaks off gives what is whole; records that are damaged, or that the extractor fails on, go to the
-    dead-letter file with the reason; what is nothing to curate is counted under its reason in the stage's metrics.
-    ``record_limit`` counts documents per file. ``add_filename_column`` may be the name of that column (True:
-    ``file_name``). ``max_calls_per_worker``: after so many files an extractor that has a process of its own gets a
-    fresh one.
+    If a file is truncated, its complete records are kept. Damaged records, and records on which the extractor fails, go
+    to the dead-letter file with the reason. Skipped records are counted by reason in the stage's metrics.
+
+    ``record_limit`` is the maximum number of documents per file. ``add_filename_column`` is the name of a column for
+    the file name; True for ``file_name``, False for none. ``max_calls_per_worker`` restarts the extractor's process, if
+    it has one, after this number of tasks.
+
+    >>> import tempfile
+    >>> from penstock.core.files import FileGroupTask
+    >>> from penstock.testing import run_stage
+    >>> class Lines(DocumentIterator):
+    ...     def iterate(self, file_path):
+    ...         with open(file_path) as lines:
+    ...             yield from ({"text": line.strip()} for line in lines)
+    ...
+    ...     def output_columns(self):
+    ...         return ["text"]
+    >>> with tempfile.NamedTemporaryFile("w") as file:
+    ...     _ = file.write("one" + chr(10) + "two")
+    ...     file.flush()
+    ...     stage = DocumentIterateExtractStage(Lines(), add_filename_column=False)
+    ...     [batch] = run_stage(stage, FileGroupTask("demo", [file.name]))
+    >>> batch.to_pyarrow().to_pylist()
+    [{'text': 'one'}, {'text': 'two'}]
     """
 
     def __init__(
@@ -53,7 +72,7 @@ class DocumentIterateExtractStage(ProcessingStage[FileGroupTask, DocumentBatch])
         self._calls = 0
 
     def outputs(self) -> Spec:
-        """Return what a document holds."""
+        """Return the fields of a document."""
         columns = (self.extractor or self.iterator).output_columns()
         return ["data"], [*columns, *([self.filename_col] if self.filename_col else [])]
 
@@ -82,8 +101,8 @@ class DocumentIterateExtractStage(ProcessingStage[FileGroupTask, DocumentBatch])
     def _documents(self, path: str) -> Iterator[dict[str, Any]]:
         """Yield the documents of one file, at most ``record_limit``."""
         count = 0
-        most = _AT_A_TIME if self.record_limit is None else max(1, min(_AT_A_TIME, self.record_limit))
-        for group in batched(self._records(path), _BYTES_AT_A_TIME, most):
+        most = _RECORDS_PER_CALL if self.record_limit is None else max(1, min(_RECORDS_PER_CALL, self.record_limit))
+        for group in batched(self._records(path), _BYTES_PER_CALL, most):
             for record, outcome in zip(group, self._extract(group), strict=True):
                 if isinstance(outcome, Skipped | Damaged):
                     self._report(outcome, path, str(record.get("url") or record.get("id") or ""))
@@ -133,7 +152,7 @@ class DocumentIterateExtractStage(ProcessingStage[FileGroupTask, DocumentBatch])
 def batched(
     records: Iterable[dict[str, Any]], most_bytes: int | None = None, most: int | None = None
 ) -> Iterator[list[dict[str, Any]]]:
-    """Put records together until they are so many, or take so many bytes (as a batch of documents may)."""
+    """Group records until a group has ``most`` records or ``most_bytes`` bytes (by default, the bytes of a batch)."""
     group: list[dict[str, Any]] = []
     size = 0
     for record in records:
@@ -162,7 +181,7 @@ def _column(name: str, values: list[Any]) -> tuple[pa.Field, pa.Array]:
             if kind is not None:
                 return pa.field(name, kind), pa.array(values, kind)
         except (pa.ArrowInvalid, UnicodeEncodeError, OverflowError):
-            if kinds == {str}:  # half a character: what was cut out of a page may be cut anywhere
+            if kinds == {str}:  # a lone surrogate: text cut out of a page may be cut anywhere
                 whole = [None if value is None else value.encode("utf-8", "replace").decode() for value in values]
                 return pa.field(name, pa.large_string()), pa.array(whole, pa.large_string())
     texts = [None if value is None else msgspec.json.encode(value, enc_hook=str).decode() for value in values]

@@ -1,4 +1,4 @@
-"""LaTeX sources to text worth training on: the body of the paper, still in LaTeX, with the authors' macros expanded."""
+"""Extract the body of a paper from LaTeX sources: still LaTeX, with the authors' macros expanded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,14 @@ _MOST_GROWTH = 4
 
 
 class ArxivExtractor(DocumentExtractor):
-    """Keeps what stands between the first section and the references; comments go, macros without arguments expand."""
+    r"""Keep the text between the first section and the references; remove comments, expand macros without arguments.
+
+    Returns ``id``, ``source_id`` and ``text``. A paper without a section is skipped and counted.
+
+    >>> record = {"id": "2401.00001", "source_id": "a.tar", "content": [r"\section{One} Text. % a note"]}
+    >>> ArxivExtractor().extract(record)["text"]
+    '\\section{One} Text.'
+    """
 
     def extract(self, record: dict[str, Any]) -> dict[str, Any] | Skipped | Damaged | None:
         """Return the paper's id and text."""
@@ -28,11 +35,11 @@ class ArxivExtractor(DocumentExtractor):
         return {"id": record.get("id"), "source_id": record.get("source_id"), "text": text}
 
     def input_columns(self) -> list[str]:
-        """Return what a record must have."""
+        """Return the fields that a record must have."""
         return ["id", "source_id", "content"]
 
     def output_columns(self) -> list[str]:
-        """Return what a document has."""
+        """Return the fields of a document."""
         return ["id", "source_id", "text"]
 
 
@@ -57,7 +64,7 @@ def _body(source: str) -> str:
 
 
 def _expand(text: str, macros: dict[str, str]) -> str:
-    """Put what macros stand for in their place; they may stand for others."""
+    """Replace macros by their definitions; a definition may use other macros."""
     if not macros or not text:
         return text
     names = "|".join(re.escape(name) for name in sorted(macros, key=len, reverse=True))

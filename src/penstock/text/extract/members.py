@@ -1,7 +1,7 @@
-"""A compressed file as a row of members: what is whole is read, what is damaged can be stepped over.
+"""Read a compressed file as a sequence of members, so that a damaged member can be skipped.
 
-WARC files hold one gzip member per record, Wikipedia dumps one bzip2 stream per hundred pages. So a broken byte need
-cost no more than the member it is in, and the end of a truncated file can be told from the end of a whole one.
+WARC files hold one gzip member per record, Wikipedia dumps one bzip2 stream per hundred pages. So a damaged byte costs
+only the member it is in, and a truncated file can be told from a complete one.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ import zlib
 from typing import IO, Any
 
 _GZIP, _BZIP2 = b"\x1f\x8b\x08", b"BZh"
-_READ = 1 << 20
-# Small: what a member leaves over of its last piece is copied.
-_FEED = 1 << 14
-# What comes out at a time: little of a compressed file can decompress to gigabytes.
-_MOST_OUT = 1 << 22
+_READ_BYTES = 1 << 20
+# The input per decompression step. Small, because the unused rest of a member's last piece is copied.
+_INPUT_BYTES = 1 << 14
+# The maximum output per decompression step: a few compressed bytes can decompress to gigabytes.
+_MAX_OUTPUT_BYTES = 1 << 22
 
 
 class DamagedMember(Exception):  # noqa: N818 - never leaves this package
-    """The file breaks off, or a member of it does not decompress."""
+    """The file is truncated, or a member does not decompress."""
 
 
 class Members:
-    """Reads a file of gzip members or bzip2 streams, or a plain one, piece by piece."""
+    """Read a file of gzip members or bzip2 streams, or a plain file, piece by piece."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
         self._chunk, self._position = b"", 0
-        # Where in the file the next byte to be decompressed lies, and where the current member begins.
+        # The file positions of the next byte to decompress, and of the start of the current member.
         self._offset = 0
         self.start = 0
         self._decoder: Any = None
@@ -38,24 +38,24 @@ class Members:
 
     @property
     def is_compressed(self) -> bool:
-        """Tell whether there are members at all."""
+        """True if the file is compressed."""
         return bool(self._magic)
 
     @property
     def in_member(self) -> bool:
-        """Tell whether the current member has not ended yet."""
+        """True inside a member."""
         return self._decoder is not None
 
     @property
     def next_start(self) -> int:
-        """Where in the file the next piece comes from: the member it is in, or the piece itself in a plain file."""
+        """The file position of the next piece: of its member, or of the piece itself in a plain file."""
         return self.start if self.in_member else self._offset
 
     def read_piece(self) -> bytes:
-        """Return some more bytes, never of two members at once; none at the end of the file."""
+        """Return the next bytes, never of two members at once; b"" at the end of the file."""
         if not self._magic:
             self.start = self._offset
-            piece = bytes(self._take(_READ))
+            piece = bytes(self._take(_READ_BYTES))
             self._offset += len(piece)
             return piece
         while True:
@@ -67,16 +67,16 @@ class Members:
                 return piece
 
     def rest_of_member(self) -> bytes:
-        """Return some more bytes of the current member; none if it has ended, and its checksum is right."""
+        """Return the next bytes of the current member; b"" if it has ended with a correct checksum."""
         while self.in_member:
-            # bzip2 keeps what it has not decompressed yet, zlib gives it back.
+            # bzip2 keeps input that it has not decompressed yet, zlib returns it.
             is_fed = self._magic == _BZIP2 and not self._decoder.needs_input
-            feed = b"" if is_fed else self._take(_FEED)
+            feed = b"" if is_fed else self._take(_INPUT_BYTES)
             if not feed and not is_fed:
                 self._decoder = None
-                raise DamagedMember("the file ends in the middle of it; was it downloaded whole?")
+                raise DamagedMember("the file ends in the middle of it; was it downloaded completely?")
             try:
-                piece = self._decoder.decompress(feed, _MOST_OUT)
+                piece = self._decoder.decompress(feed, _MAX_OUTPUT_BYTES)
             except (zlib.error, OSError, EOFError) as error:
                 self._decoder = None
                 raise DamagedMember(f"it does not decompress: {error}") from error
@@ -90,19 +90,19 @@ class Members:
                 return bytes(piece)
         return b""
 
-    def look_for_members(self, marker: bytes) -> bool:
-        """Go to the first member anywhere in a file whose beginning is damaged; False if it has none."""
+    def find_first_member(self, marker: bytes) -> bool:
+        """Find the first member in a file whose beginning is damaged; return False if there is none."""
         here = self._offset
         for self._magic in (_GZIP, _BZIP2):
             self.start = -1
-            if self.step_over(marker):
+            if self.skip_to(marker):
                 return True
         self._magic = b""
         self._seek(here)
         return False
 
-    def step_over(self, marker: bytes) -> bool:
-        """Go to the next member whose content begins with the marker; False if there is none."""
+    def skip_to(self, marker: bytes) -> bool:
+        """Skip to the next member whose content begins with the marker; return False if there is none."""
         position = self.start + 1
         while self._magic:
             found = self._find(position)
@@ -110,7 +110,7 @@ class Members:
                 return False
             self._seek(found)
             try:
-                if self._new_decoder().decompress(self._stream.read(_FEED), 4096).startswith(marker):
+                if self._new_decoder().decompress(self._stream.read(_INPUT_BYTES), 4096).startswith(marker):
                     self._seek(found)
                     return True
             except (zlib.error, OSError, EOFError):
@@ -118,13 +118,13 @@ class Members:
             position = found + 1
         return False
 
-    def _new_decoder(self) -> Any:  # noqa: ANN401 - two classes of one shape
+    def _new_decoder(self) -> Any:  # noqa: ANN401 - two classes with the same methods
         return zlib.decompressobj(31) if self._magic == _GZIP else bz2.BZ2Decompressor()
 
     def _peek(self) -> bool:
-        """Tell whether there is more of the file."""
+        """Return True if the file has more bytes."""
         if self._position >= len(self._chunk):
-            self._chunk, self._position = self._stream.read(_READ), 0
+            self._chunk, self._position = self._stream.read(_READ_BYTES), 0
         return bool(self._chunk)
 
     def _take(self, size: int) -> bytes:
@@ -140,10 +140,10 @@ class Members:
         self._offset, self._decoder = position, None
 
     def _find(self, position: int) -> int | None:
-        """Return where the magic number of a member next occurs."""
+        """Return the next position of a member's magic number."""
         self._stream.seek(position)
         tail = b""
-        while chunk := self._stream.read(_READ):
+        while chunk := self._stream.read(_READ_BYTES):
             window = tail + chunk
             found = window.find(self._magic)
             if found >= 0:

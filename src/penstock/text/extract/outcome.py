@@ -1,4 +1,4 @@
-"""What an iterator or an extractor may give instead of a record: why there is none."""
+"""What an iterator or an extractor returns in place of a record, with the reason."""
 
 from __future__ import annotations
 
@@ -7,14 +7,22 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Skipped:
-    """A record that is nothing to curate (an image, an empty page): counted under its reason."""
+    """A record that is not a document to curate (an image, an empty page). It is counted by ``reason``.
+
+    >>> Skipped("not a page: image/png").reason
+    'not a page: image/png'
+    """
 
     reason: str
 
 
 @dataclass(frozen=True)
 class Damaged:
-    """A record that should have been there and could not be had: goes to the dead-letter file."""
+    """A record that could not be read. It goes to the dead-letter file with its position in the file.
+
+    >>> Damaged("the file ends in the middle of it", position=4096)
+    Damaged(reason='the file ends in the middle of it', position=4096, excerpt='')
+    """
 
     reason: str
     position: int | None = None

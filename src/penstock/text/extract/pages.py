@@ -1,4 +1,4 @@
-"""The pages of a WARC file: its responses, taken out of HTTP, without what is no page."""
+"""Yield the HTML pages of a WARC file: its HTTP responses, without images, redirects and errors."""
 
 from __future__ import annotations
 
@@ -15,10 +15,20 @@ _OK = 200
 
 
 class CommonCrawlWarcIterator(DocumentIterator):
-    """Finds the pages of a WARC file anywhere fsspec reaches.
+    r"""Yield the pages of a WARC file at any path that fsspec reaches.
 
-    Images, redirects and error pages are skipped, and counted by what they are; requests and metadata are no records
-    of their own.
+    A record has ``url``, ``warc_id``, ``date``, ``content_type``, ``source_id`` and the page in ``content``. Images,
+    redirects and error pages are skipped and counted by kind; requests and metadata are ignored.
+
+    >>> import tempfile
+    >>> record = b"WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: https://example.org/\r\n"
+    >>> record += b"Content-Type: text/plain\r\nContent-Length: 5\r\n\r\nHello\r\n\r\n"
+    >>> with tempfile.NamedTemporaryFile(suffix=".warc.wet") as file:
+    ...     _ = file.write(record)
+    ...     file.flush()
+    ...     [page] = CommonCrawlWarcIterator().iterate(file.name)
+    >>> page["url"], page["content"]
+    ('https://example.org/', b'Hello')
     """
 
     def __init__(self, storage_options: dict[str, Any] | None = None) -> None:
@@ -35,7 +45,7 @@ class CommonCrawlWarcIterator(DocumentIterator):
                 yield found
 
     def output_columns(self) -> list[str]:
-        """Return what a record holds."""
+        """Return the fields of a record."""
         return ["url", "warc_id", "date", "content_type", "source_id", "content"]
 
 

@@ -1,6 +1,6 @@
-"""Stop words by language, under the names by which pages are told apart.
+"""Stop words by language, under the names that the language detector uses.
 
-How many of a paragraph's words are the small ones every sentence needs is how text is told from menus.
+The share of stop words in a paragraph distinguishes text from menus.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from penstock.extras import require
 
-# jusText calls a language one way, the detector another.
+# jusText and the detector have different names for some languages.
 _DETECTED_NAMES = {
     "Haitian": ("HAITIAN_CREOLE",),
     "Newar": ("NEWARI",),
@@ -19,8 +19,8 @@ _DETECTED_NAMES = {
     "Waray_Waray": ("WARAY_PHILIPPINES",),
     "West_Frisian": ("FRISIAN",),
 }
-# Written without spaces, so that words cannot be counted: whole paragraphs are kept, and these lists say which
-# languages are wanted. jusText has none for them.
+# Languages written without spaces: words cannot be counted, so whole paragraphs are kept, and the lists below only say
+# which languages are wanted. jusText has no lists for them.
 UNSPACED = frozenset(("THAI", "CHINESE", "CHINESET", "JAPANESE", "KOREAN"))
 _OWN = {
     "THAI": "ที่ และ ใน เป็น การ ของ มี ได้ ให้ ไม่ จะ ว่า กับ จาก โดย นี้ คือ แต่ หรือ ก็",
@@ -28,12 +28,12 @@ _OWN = {
     "CHINESET": "的 了 和 是 在 不 有 我 他 這 那 也 就 都 而 與 及 或 但 對",
     "JAPANESE": "の に は を が と で も から まで より や し て た です ます する いる ある",
 }
-# Detected in too many pages of lists and templates to be worth having.
+# Too many pages of lists and templates are detected as this language.
 _UNWANTED = "Latin"
 
 
 def get_stop_list_dict(languages: Sequence[str] | None = None) -> dict[str, frozenset[str]]:
-    """Return stop words by language: of all languages there are lists for, or of some.
+    """Return stop words by language, for some languages or for all that have a list.
 
     >>> sorted(get_stop_list_dict(["English", "Japanese"]))
     ['ENGLISH', 'JAPANESE']

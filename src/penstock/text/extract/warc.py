@@ -1,7 +1,7 @@
-"""The records of a WARC or WET file, one at a time.
+"""Read the records of a WARC or WET file, one at a time.
 
-A file that breaks off, a member that does not decompress, a header that is none: each costs the record it is in, which
-comes out as ``Damaged`` with its place in the file, and reading goes on with the next record that is whole.
+A truncated file, a member that does not decompress or an invalid header costs only the record it is in. That record is
+returned as ``Damaged`` with its position in the file, and reading continues with the next good record.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from penstock.text.extract.outcome import Damaged
 
 _MARKER = b"WARC/"
 _MARKER_AT_LINE = re.compile(rb"(?:\A|\n)(?=WARC/[01]\.)")
-_MAX_HEADER = 1 << 16
+_MAX_HEADER_BYTES = 1 << 16
 MAX_RECORD_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
 class WarcRecord:
-    """One record: what kind, its header with names in lower case, its block, and where in the file it begins."""
+    """One record: its kind, its header with lower-case names, its block, and its position in the file."""
 
     kind: str
     header: dict[str, str]
@@ -31,30 +31,30 @@ class WarcRecord:
 
     @property
     def url(self) -> str:
-        """The address it was fetched from."""
+        """The URL it was fetched from."""
         return self.header.get("warc-target-uri", "").strip("<>")
 
     @property
     def record_id(self) -> str:
-        """The id without what is the same in all of them."""
+        """The record id without the common prefix."""
         return self.header.get("warc-record-id", "").strip("<>").removeprefix("urn:uuid:")
 
     @property
     def date(self) -> str:
-        """When it was fetched, as the archive says it."""
+        """The fetch date, as stored in the archive."""
         return self.header.get("warc-date", "")
 
 
 class _DamagedRecord(Exception):  # noqa: N818 - never leaves this package
-    """A record that is not what its header says."""
+    """A record that does not match its header."""
 
 
 class _TooLarge(Exception):  # noqa: N818 - never leaves this package
-    """A record that was stepped over for its size."""
+    """A record that was skipped because of its size."""
 
 
 def read_warc(stream: IO[bytes], max_record_bytes: int = MAX_RECORD_BYTES) -> Iterator[WarcRecord | Damaged]:
-    """Yield the records of an open file that can seek, compressed or not.
+    """Yield the records of an open, seekable file, compressed or not.
 
     >>> import io
     >>> file = io.BytesIO(b"WARC/1.0\\r\\nWARC-Type: conversion\\r\\nContent-Length: 4\\r\\n\\r\\ntext\\r\\n\\r\\n")
@@ -65,15 +65,15 @@ def read_warc(stream: IO[bytes], max_record_bytes: int = MAX_RECORD_BYTES) -> It
 
 
 class _Parser:
-    """Takes pieces of the file apart into records; holds one record, and what follows it in the same piece."""
+    """Split the file into records; holds one record, and the bytes after it in the same piece."""
 
     def __init__(self, stream: IO[bytes], max_record_bytes: int) -> None:
         self._members = Members(stream)
         self._max_record_bytes = max_record_bytes
         self._buffer = bytearray()
-        # Where the buffer's first byte comes from: exact in a plain file, the member in a compressed one.
+        # The file position of the buffer's first byte: exact in a plain file, that of the member in a compressed one.
         self._offset = 0
-        # The first piece of a member that turned up in the middle of a record: the next record.
+        # The first piece of a member that began inside a record: it belongs to the next record.
         self._early = b""
         self._early_start = 0
         self._found_any = False
@@ -99,7 +99,7 @@ class _Parser:
                 yield record
 
     def _at_record(self) -> bool:
-        """Go to the first byte of the next record; False at the end of the file."""
+        """Move to the first byte of the next record; return False at the end of the file."""
         while True:
             blank = len(self._buffer) - len(self._buffer.lstrip(b"\r\n"))
             self._drop(blank)
@@ -110,14 +110,14 @@ class _Parser:
                 return False
         if not self._need(len(_MARKER)) or not self._buffer.startswith(_MARKER):
             if self._buffer.startswith(b"filedesc:"):
-                raise _DamagedRecord("this is an ARC file; turn it into WARC first (warcio recompress)")
+                raise _DamagedRecord("this is an ARC file; convert it to WARC first (warcio recompress)")
             raise _DamagedRecord(f"expected 'WARC/', found {bytes(self._buffer[:20])!r}")
         return True
 
     def _read_header(self) -> tuple[dict[str, str], int]:
         """Return the header, and where in the buffer the block begins."""
         while (end := _end_of_header(self._buffer)) is None:
-            if len(self._buffer) > _MAX_HEADER or not self._load():
+            if len(self._buffer) > _MAX_HEADER_BYTES or not self._load():
                 raise _DamagedRecord("its header has no end")
         lines = bytes(self._buffer[: end[0]]).decode("utf-8", "replace").splitlines()
         header: dict[str, str] = {}
@@ -141,8 +141,8 @@ class _Parser:
             raise _TooLarge(f"holds {end - begin:,} bytes, more than the {self._max_record_bytes:,} allowed")
         if not self._need(end):
             there = len(self._buffer) - begin
-            raise _DamagedRecord(f"cut short: {end - begin:,} bytes are announced, {there:,} are there")
-        # The checksum stands at the end of the member: read that far before believing the record.
+            raise _DamagedRecord(f"truncated: {end - begin:,} bytes are announced, {there:,} are present")
+        # The checksum is at the end of the member: read that far before accepting the record.
         while self._members.in_member and len(self._buffer) <= end + len(b"\r\n\r\n"):
             self._buffer += self._members.rest_of_member()
         after = bytes(self._buffer[end : end + 64]).lstrip(b"\r\n")[: len(_MARKER)]
@@ -159,7 +159,7 @@ class _Parser:
         return True
 
     def _load(self, *, inside: bool = True) -> bool:
-        """Add a piece to the buffer; inside a record a member that begins another one is not part of it."""
+        """Add a piece to the buffer; a member that begins another record is not added inside a record."""
         if self._early:
             self._buffer, self._offset, self._early = bytearray(self._early), self._early_start, b""
             return True
@@ -167,7 +167,7 @@ class _Parser:
         piece = self._members.read_piece()
         if inside and begins and self._buffer and piece.startswith(_MARKER):
             self._early, self._early_start = piece, self._members.start
-            raise _DamagedRecord("cut short: the next record begins before it ends")
+            raise _DamagedRecord("truncated: the next record begins before it ends")
         self._buffer += piece
         return bool(piece)
 
@@ -193,9 +193,9 @@ class _Parser:
             return self._load()
         if in_member:
             self._buffer.clear()
-            return self._members.step_over(_MARKER)
-        # Without a good beginning a compressed file looks like a plain one.
-        if not self._found_any and not self._members.is_compressed and self._members.look_for_members(_MARKER):
+            return self._members.skip_to(_MARKER)
+        # If its beginning is damaged, a compressed file looks like a plain one.
+        if not self._found_any and not self._members.is_compressed and self._members.find_first_member(_MARKER):
             self._buffer.clear()
             return True
         searched = min(1, len(self._buffer))

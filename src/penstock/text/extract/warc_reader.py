@@ -1,4 +1,4 @@
-"""Reading WARC and WET files as documents, beside the readers of JSONL and Parquet."""
+"""Read WARC and WET files as documents."""
 
 from __future__ import annotations
 
@@ -22,11 +22,23 @@ _COLUMNS = ("url", "warc_id", "date", "content_type", "source_id")
 
 
 class WarcReaderStage(DocumentReaderStage):
-    """Reads WARC or WET files record by record into batches of bounded size.
+    r"""Read WARC or WET files record by record into batches of bounded size.
 
-    A document has ``url``, ``warc_id``, ``date``, ``content_type``, ``source_id`` (the file's name), and the page in
-    ``html``, decoded; from a WET file its text in ``text``. What is damaged goes to the dead-letter file with its place
-    in the archive, and the rest is read; what is no page is counted under its reason.
+    A document has ``url``, ``warc_id``, ``date``, ``content_type``, ``source_id`` (the file's name), and the decoded
+    page in ``html``, or from a WET file the text in ``text``. A damaged record goes to the dead-letter file with its
+    position in the archive, and the rest is read. Records that are not pages are counted by reason.
+
+    >>> from penstock.core.files import FileGroupTask
+    >>> from penstock.testing import run_stage
+    >>> import tempfile
+    >>> record = b"WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: https://example.org/\r\n"
+    >>> record += b"Content-Type: text/plain\r\nContent-Length: 5\r\n\r\nHello\r\n\r\n"
+    >>> with tempfile.NamedTemporaryFile(suffix=".warc.wet") as file:
+    ...     _ = file.write(record)
+    ...     file.flush()
+    ...     [batch] = run_stage(WarcReaderStage(fields=["url", "text"]), FileGroupTask("demo", [file.name]))
+    >>> batch.to_pyarrow().to_pylist()
+    [{'url': 'https://example.org/', 'text': 'Hello'}]
     """
 
     name = "warc_reader_stage"
@@ -41,7 +53,7 @@ class WarcReaderStage(DocumentReaderStage):
             yield batch
 
     def is_fanout_stage(self) -> bool:
-        """Say yes: what is made of pages costs far more than moving them, and archives are few and large."""
+        """Return True: archives are few and large, and processing a page costs far more than moving it."""
         return True
 
     def _documents(self, path: str) -> Iterator[dict[str, Any]]:
@@ -69,7 +81,7 @@ class WarcReaderStage(DocumentReaderStage):
 
 
 class WarcReader(DocumentReader):
-    """Reads pages from WARC files, and texts from WET files, compressed or not.
+    """Read pages from WARC files, and texts from WET files, compressed or not.
 
     >>> from penstock.core.composite import expand
     >>> [stage.name for stage in expand([WarcReader("crawl/*.warc.gz")])]
@@ -79,5 +91,5 @@ class WarcReader(DocumentReader):
     name = "warc_reader"
     default_extensions: ClassVar[tuple[str, ...]] = WARC
     reader_stage = WarcReaderStage
-    # A file is read as a whole, batch by batch: its records are found by reading it.
+    # A file is not split: its records can only be found by reading it from the start.
     cut: ClassVar[str | None] = None

@@ -1,4 +1,4 @@
-"""Wiki markup to text: what a reader of the article sees, without boxes, tables, notes and pictures."""
+"""Convert wiki markup to plain text, without boxes, tables, notes and pictures."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from penstock.extras import require
 from penstock.text.extract.outcome import Damaged, Skipped
 from penstock.text.extract.records import DocumentExtractor
 
-# Names every wiki understands, beside those of its own language, which the head of a dump says; and the ones that
-# were used before, which it does not.
+# Namespace names that every wiki understands, and former names in other languages. The current names in the language
+# of a wiki are in the head of its dump.
 _MEDIA = ("file", "image", "media")
 _OLD_MEDIA = (
     "afbeelding", "archivo", "arquivo", "bestand", "bild", "datei", "fichier", "ficheiro", "fil", "grafika", "imagem",
@@ -27,16 +27,23 @@ _KEPT = ("title", "id", "url", "language", "source_id")
 
 
 class WikipediaExtractor(DocumentExtractor):
-    """Makes text of an article's markup: sections apart by an empty line, with their headings."""
+    """Convert the markup of an article to text; sections keep their headings and are separated by an empty line.
 
-    # A few pages nest their templates so deeply that parsing them does not end.
+    Returns ``text``, ``title``, ``id``, ``url``, ``language`` and ``source_id``. Articles without text are skipped and
+    counted. Needs ``penstock[extract]``.
+
+    >>> WikipediaExtractor().extract({"title": "Ada", "raw_content": "'''Ada''' was a [[poet|thinker]]."})["text"]
+    'Ada was a thinker.'
+    """
+
+    # Some pages nest templates so deeply that parsing does not end.
     cpu_limit_s: ClassVar[float | None] = 60.0
 
     def __init__(self, language: str = "en") -> None:
         self._language = language
 
     def extract(self, record: dict[str, Any]) -> dict[str, Any] | Skipped | Damaged | None:
-        """Return the article's text and where it is from."""
+        """Return the article's text and the fields that say where it is from."""
         markup = record.get("raw_content")
         if not markup:
             return Skipped("an empty article")
@@ -46,11 +53,11 @@ class WikipediaExtractor(DocumentExtractor):
         )
 
     def input_columns(self) -> list[str]:
-        """Return what a record must have."""
+        """Return the fields that a record must have."""
         return [*_KEPT, "raw_content"]
 
     def output_columns(self) -> list[str]:
-        """Return what a document has."""
+        """Return the fields of a document."""
         return ["text", *_KEPT]
 
 

@@ -1,7 +1,7 @@
-"""The articles of a Wikipedia dump, one at a time.
+"""Read the articles of a Wikipedia dump, one at a time.
 
-A dump is many bzip2 streams of about a hundred pages each, in one XML document. It is taken apart at the page tags,
-which cannot occur inside a page, so that damage in one stream costs the pages of that stream.
+A dump consists of many bzip2 streams of about a hundred pages each, which together are one XML document. It is split
+at the page tags, which cannot occur inside a page, so damage in one stream costs only the pages of that stream.
 """
 
 from __future__ import annotations
@@ -24,11 +24,24 @@ _LARGEST_PAGE = 64 << 20
 
 
 class WikipediaIterator(DocumentIterator):
-    """Finds the articles of a dump; redirects, and pages that are no articles, are skipped and counted."""
+    """Yield the articles of a dump; redirects and pages that are not articles are skipped and counted.
+
+    A record has ``title``, ``id``, ``url``, ``language``, ``source_id`` and the markup in ``raw_content``.
+    ``log_frequency`` is accepted for compatibility and has no effect.
+
+    >>> import bz2, tempfile
+    >>> page = "<page><title>Ada</title><ns>0</ns><id>7</id><revision><text>Poet</text></revision></page>"
+    >>> with tempfile.NamedTemporaryFile(suffix=".xml.bz2") as file:
+    ...     _ = file.write(bz2.compress(page.encode()))
+    ...     file.flush()
+    ...     [article] = WikipediaIterator("en").iterate(file.name)
+    >>> article["url"], article["raw_content"]
+    ('https://en.wikipedia.org/wiki/Ada', 'Poet')
+    """
 
     def __init__(self, language: str = "en", log_frequency: int = 1000) -> None:
         self._language = language
-        # Progress is shown by whoever runs the pipeline; kept for scripts that pass it.
+        # Not used: the executor shows progress. Accepted for scripts that pass it.
         self._log_frequency = log_frequency
 
     def iterate(self, file_path: str) -> Iterator[dict[str, Any] | Skipped | Damaged]:
@@ -46,12 +59,12 @@ class WikipediaIterator(DocumentIterator):
                     names = _namespaces(piece) or names
 
     def output_columns(self) -> list[str]:
-        """Return what a record holds."""
+        """Return the fields of a record."""
         return ["title", "id", "url", "language", "source_id", "raw_content"]
 
 
 def _pages(members: Members) -> Iterator[bytes | Damaged]:
-    """Yield the pages as XML, and what comes before the first."""
+    """Yield the pages as XML, and the head of the dump before the first page."""
     buffer = bytearray()
     searched = 0
     while True:
@@ -75,12 +88,12 @@ def _pages(members: Members) -> Iterator[bytes | Damaged]:
             yield Damaged(f"the stream at byte {members.start}: {error}", members.start)
             buffer.clear()
             searched = 0
-            if not members.step_over(b""):
+            if not members.skip_to(b""):
                 return
             continue
         if not piece:
             if _BEGIN in buffer:
-                yield Damaged("the file ends in the middle of a page; was it downloaded whole?", members.start)
+                yield Damaged("the file ends in the middle of a page; was it downloaded completely?", members.start)
             return
         buffer += piece
 
@@ -89,7 +102,7 @@ def _article(page: bytes, language: str) -> dict[str, Any] | Skipped | Damaged:
     try:
         element = ET.fromstring(page)
     except ET.ParseError as error:
-        return Damaged(f"a page is no XML: {error}", excerpt=page[:200].decode("utf-8", "replace"))
+        return Damaged(f"a page is not XML: {error}", excerpt=page[:200].decode("utf-8", "replace"))
     title, namespace, number = (element.findtext(name) for name in ("title", "ns", "id"))
     if not (title and namespace and number):
         return Damaged("a page without title, namespace or id", excerpt=page[:200].decode("utf-8", "replace"))
@@ -105,7 +118,7 @@ def _article(page: bytes, language: str) -> dict[str, Any] | Skipped | Damaged:
 
 
 def _namespaces(head: bytes) -> dict[str, list[str]]:
-    """Return what this wiki calls files and categories, from the head of the dump."""
+    """Return this wiki's names for the namespaces of files and categories, from the head of the dump."""
     begin, end = head.find(b"<namespaces>"), head.find(b"</namespaces>")
     if begin < 0 or end < 0:
         return {}

@@ -1,1 +1,1 @@
-"""Filters: which documents to keep."""
+"""Filters: decide which documents to keep."""

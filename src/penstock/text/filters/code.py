@@ -1,4 +1,4 @@
-"""Filters for source code. Those that need a parser or a tokenizer bring theirs with ``penstock[code]``."""
+"""Filters for source code. Some need ``penstock[code]`` for a parser or a tokenizer."""
 
 from __future__ import annotations
 
@@ -22,13 +22,15 @@ _PLAIN = frozenset(PLAIN_CHARACTERS)
 
 
 class NumberOfLinesOfCodeFilter(ScannedFilter):
-    """Keeps files of a sensible number of lines, blank ones included. An empty document has one.
+    """Keep files with ``min_lines`` to ``max_lines`` lines, blank ones included.
+
+    An empty document scores 1.
 
     >>> NumberOfLinesOfCodeFilter().score_document("import os" + chr(10) + "os.abort()")
     2
     """
 
-    _name = "num_lines"
+    name = "number_of_lines_of_code"
 
     def __init__(self, min_lines: int = 10, max_lines: int = 20000) -> None:
         self.min_lines = min_lines
@@ -39,7 +41,7 @@ class NumberOfLinesOfCodeFilter(ScannedFilter):
         return text.count("\n") + 1
 
     def features(self) -> tuple[str, ...]:
-        """Return what the score follows from."""
+        """Return the names of the features that the score is computed from."""
         return ("line_breaks",)
 
     def score_features(self, features: Features) -> Any:  # noqa: ANN401
@@ -47,20 +49,20 @@ class NumberOfLinesOfCodeFilter(ScannedFilter):
         return features["line_breaks"] + 1
 
     def keep_document(self, score: float) -> bool:
-        """Keep what lies within the bounds."""
+        """Keep the document if ``min_lines <= score <= max_lines``."""
         return (score >= self.min_lines) & (score <= self.max_lines)
 
 
 class AlphaFilter(ScannedFilter):
-    """Drops files that are tables or tensors and not code.
+    """Drop files that contain tables or tensors and not code.
 
-    The score is the share of letters, of any alphabet, among the characters; of an empty document it is 0.
+    The score is the share of characters that are letters of any alphabet. An empty document scores 0.
 
     >>> AlphaFilter().score_document("[1, 2]")
     0.0
     """
 
-    _name = "alpha_filter"
+    name = "alpha"
 
     def __init__(self, min_alpha_ratio: float = 0.25) -> None:
         self.min_alpha_ratio = min_alpha_ratio
@@ -70,7 +72,7 @@ class AlphaFilter(ScannedFilter):
         return share(sum(map(str.isalpha, text)), len(text), of_nothing=0.0)
 
     def features(self) -> tuple[str, ...]:
-        """Return what the score follows from."""
+        """Return the names of the features that the score is computed from."""
         return "characters", "letters"
 
     def score_features(self, features: Features) -> Any:  # noqa: ANN401
@@ -78,20 +80,21 @@ class AlphaFilter(ScannedFilter):
         return share(features["letters"], features["characters"], of_nothing=0.0)
 
     def keep_document(self, score: float) -> bool:
-        """Keep from the given share on."""
+        """Keep the document if ``score >= min_alpha_ratio``."""
         return score >= self.min_alpha_ratio
 
 
 class XMLHeaderFilter(DocumentFilter):
-    """Drops files that are XML whatever their names say.
+    """Drop files that are XML under another file extension.
 
-    The score is 1 if there is an XML header among the first characters, else 0, as of an empty document.
+    The score is 1 if there is an XML header in the first ``char_prefix_search_length`` characters, otherwise 0. An
+    empty document scores 0.
 
     >>> XMLHeaderFilter().score_document('<?xml version="1.0"?>')
     1
     """
 
-    _name = "xml_header"
+    name = "xml_header"
 
     def __init__(self, char_prefix_search_length: int = 100) -> None:
         self.char_prefix_search_length = char_prefix_search_length
@@ -101,20 +104,21 @@ class XMLHeaderFilter(DocumentFilter):
         return int("<?xml version=" in text[: self.char_prefix_search_length])
 
     def keep_document(self, score: float) -> bool:
-        """Keep what has none."""
+        """Keep the document if ``score != 1``."""
         return score != 1
 
 
 class PythonCommentToCodeFilter(DocumentFilter):
-    """Keeps Python files with a sensible share of comments and docstrings.
+    """Keep Python files with a moderate share of comments and docstrings.
 
-    The score is their share of the characters; 0 for what is not Python, and for an empty document.
+    The score is the share of characters in comments and docstrings. A file that is not Python scores 0, and so does an
+    empty document.
 
     >>> PythonCommentToCodeFilter().score_document("x = 1  # one")
     0.4166666666666667
     """
 
-    _name = "python_comment_ratio"
+    name = "python_comment_to_code"
 
     def __init__(self, min_comment_to_code_ratio: float = 0.01, max_comment_to_code_ratio: float = 0.85) -> None:
         self.min_comment_to_code_ratio = min_comment_to_code_ratio
@@ -124,18 +128,23 @@ class PythonCommentToCodeFilter(DocumentFilter):
         """Return the share of comments and docstrings."""
         try:
             written = len(_docstrings(text)) + len(_comments(text))
-        except (SyntaxError, ValueError, RecursionError, MemoryError):  # all that a parser says of what is not Python
+        except (
+            SyntaxError,
+            ValueError,
+            RecursionError,
+            MemoryError,
+        ):  # not Python
             return 0.0
         return share(written, len(text), of_nothing=0.0)
 
     def keep_document(self, score: float) -> bool:
-        """Keep what lies within the bounds."""
+        """Keep the document if ``min_comment_to_code_ratio <= score <= max_comment_to_code_ratio``."""
         return self.min_comment_to_code_ratio <= score <= self.max_comment_to_code_ratio
 
 
 def _docstrings(source: str) -> str:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what the parser thinks of the style of a stranger's code
+        warnings.simplefilter("ignore")  # syntax warnings of the parser about the file
         tree = ast.parse(source)
     documented = (ast.ClassDef, ast.FunctionDef, ast.Module)
     found = [ast.get_docstring(node) for node in ast.walk(tree) if isinstance(node, documented)]
@@ -145,20 +154,24 @@ def _docstrings(source: str) -> str:
 def _comments(source: str) -> str:
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     try:
-        # Written one after the other, each followed by a blank, as `untokenize` does with a list of bare tokens.
+        # `untokenize` joins bare tokens with a blank after each.
         return tokenize.untokenize((kind, text) for kind, text, *_ in tokens if kind == tokenize.COMMENT)
     except tokenize.TokenError as error:
         raise ValueError(str(error)) from error
 
 
 class GeneralCommentToCodeFilter(DocumentFilter):
-    """Keeps files with a sensible share of comments, in the language of a MIME type such as ``text/x-c``.
+    """Keep files with a moderate share of comments, in the language of a MIME type such as ``text/x-c``.
 
-    The score is the share of characters in comments, without the signs that begin and end them; 9999 for what cannot
-    be read as that language, and 0 for an empty document.
+    The score is the share of characters in comments, without comment markers. A file that cannot be parsed in that
+    language scores 9999, an empty document 0. Needs ``penstock[code]``.
+
+    >>> comments = GeneralCommentToCodeFilter("text/x-c")  # doctest: +SKIP
+    >>> comments.score_document("int x; // one")  # doctest: +SKIP
+    0.3076923076923077
     """
 
-    _name = "comment_ratio"
+    name = "general_comment_to_code"
 
     def __init__(
         self, language: str, min_comment_to_code_ratio: float = 0.01, max_comment_to_code_ratio: float = 0.85
@@ -169,7 +182,7 @@ class GeneralCommentToCodeFilter(DocumentFilter):
         known = _comment_parser().MIME_MAP
         if language not in known:
             raise ValueError(
-                f"GeneralCommentToCodeFilter: no parser for language={language!r}; there are "
+                f"GeneralCommentToCodeFilter: no parser for language={language!r}; known are "
                 f"{', '.join(sorted(known))}.{suggestion(language, known)}"
             )
 
@@ -183,7 +196,7 @@ class GeneralCommentToCodeFilter(DocumentFilter):
         return share(len(" ".join(comment.text() for comment in comments)), len(text), of_nothing=0.0)
 
     def keep_document(self, score: float) -> bool:
-        """Keep what lies within the bounds."""
+        """Keep the document if ``min_comment_to_code_ratio <= score <= max_comment_to_code_ratio``."""
         return self.min_comment_to_code_ratio <= score <= self.max_comment_to_code_ratio
 
 
@@ -193,12 +206,16 @@ def _comment_parser() -> Any:  # noqa: ANN401 - a module without types
 
 
 class TokenizerFertilityFilter(DocumentFilter):
-    """Keeps files that a SentencePiece tokenizer gets along with.
+    """Keep files that a SentencePiece tokenizer compresses well.
 
-    The score is the number of characters per token; -1 where there are no tokens, as in an empty document.
+    The score is the number of characters per token. A document without tokens, such as an empty one, scores -1. Needs
+    ``penstock[code]``.
+
+    >>> TokenizerFertilityFilter("tokenizer.model", min_char_to_token_ratio=2.5).keep_document(3.1)
+    True
     """
 
-    _name = "tokenizer_fertility"
+    name = "tokenizer_fertility"
 
     def __init__(self, path_to_tokenizer: str | None = None, min_char_to_token_ratio: float = 2.5) -> None:
         if path_to_tokenizer is None:
@@ -208,11 +225,11 @@ class TokenizerFertilityFilter(DocumentFilter):
         self._tokenizer: Any = None
 
     def load_tokenizer(self) -> None:
-        """Read the model; also done when the first document comes."""
+        """Read the model; the first document does so too."""
         if self._tokenizer is None:
             sentencepiece = require("sentencepiece", "code", "TokenizerFertilityFilter")
             if not Path(self.path_to_tokenizer).is_file():
-                raise InputError(f"TokenizerFertilityFilter: there is no file {self.path_to_tokenizer}.")
+                raise InputError(f"TokenizerFertilityFilter: file {self.path_to_tokenizer} does not exist.")
             self._tokenizer = sentencepiece.SentencePieceProcessor(model_file=self.path_to_tokenizer)
 
     def score_document(self, text: str) -> float:
@@ -221,17 +238,21 @@ class TokenizerFertilityFilter(DocumentFilter):
         return share(len(text), len(self._tokenizer.encode(text)), of_nothing=-1.0)
 
     def keep_document(self, score: float) -> bool:
-        """Keep from the given number on."""
+        """Keep the document if ``score >= min_char_to_token_ratio``."""
         return score >= self.min_char_to_token_ratio
 
 
 class HTMLBoilerplateFilter(DocumentFilter):
-    """Drops pages that are mostly markup.
+    """Drop pages that are mostly markup.
 
-    The score is the share of characters that a reader sees; 0 where those are too few, as in an empty document.
+    The score is the share of characters in visible text; 0 if there are fewer than ``min_lang_content_num_chars`` of
+    them, as in an empty document. Needs ``penstock[code]``.
+
+    >>> HTMLBoilerplateFilter(min_lang_content_ratio=0.2).keep_document(0.05)
+    False
     """
 
-    _name = "html_boilerplate"
+    name = "html_boilerplate"
 
     def __init__(self, min_lang_content_ratio: float = 0.2, min_lang_content_num_chars: int = 100) -> None:
         self.min_lang_content_ratio = min_lang_content_ratio
@@ -248,19 +269,28 @@ class HTMLBoilerplateFilter(DocumentFilter):
         return share(visible, len(text), of_nothing=0.0)
 
     def keep_document(self, score: float) -> bool:
-        """Keep from the given share on."""
+        """Keep the document if ``score >= min_lang_content_ratio``."""
         return score >= self.min_lang_content_ratio
 
 
 class PerExtensionFilter(DocumentFilter):
-    """Keeps files that are within the bounds a table sets for their language and extension.
+    """Keep files within the limits that a table sets for their language and extension.
 
     The table is a CSV file with the columns ``language``, ``extension``, ``Include``, ``Long_line_threshold``,
-    ``Alphanum_threshold`` and ``Alpha filter``. The score is 1 within the bounds, else 0; what the table does not
-    list or include scores 0. Where there are thresholds for characters, an empty document scores 0.
+    ``Alphanum_threshold`` and ``Alpha filter``. The score is 1 within the limits, otherwise 0. A language and extension
+    that the table does not list or include score 0. With a limit on characters an empty document scores 0.
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table = pathlib.Path(folder, "code_meta.csv")
+    ...     header = "language,extension,Include,Long_line_threshold,Alphanum_threshold,Alpha filter"
+    ...     _ = table.write_text(header + chr(10) + "python,py,1,1000,0.25,0.25")
+    ...     limits = PerExtensionFilter("python", "py", str(table))
+    >>> limits.score_document("import os"), limits.score_document("0, 1, 2, 3")
+    (1, 0)
     """
 
-    _name = "per_extension_filter"
+    name = "per_extension"
 
     def __init__(self, lang: str, extension: str, metadata_file: str = "code_meta.csv") -> None:
         self.lang = lang
@@ -269,7 +299,7 @@ class PerExtensionFilter(DocumentFilter):
         rows = _rows_of(metadata_file)
         language = {"C#": "c-sharp", "F#": "f-sharp"}.get(lang, lang.lower().replace(" ", "-"))
         if not any(row["language"] == lang or row["language"] == language for row in rows):
-            raise ValueError(f"PerExtensionFilter: {metadata_file} says nothing of the language {lang!r}.")
+            raise ValueError(f"PerExtensionFilter: {metadata_file} does not list the language {lang!r}.")
         self._bounds = next(
             (row for row in rows if row["language"] == language and row["extension"] == (extension or "")), None
         )
@@ -289,7 +319,7 @@ class PerExtensionFilter(DocumentFilter):
         return int(not letters or share(sum(map(str.isalpha, text)), len(text), of_nothing=0.0) >= letters)
 
     def keep_document(self, score: float | None) -> bool:
-        """Keep what is within the bounds."""
+        """Keep the document if the score is neither None nor 0."""
         return score is not None and score != 0
 
 

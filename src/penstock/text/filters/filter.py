@@ -1,4 +1,4 @@
-"""Verdicts on what is already known: keep documents by the value of a column."""
+"""Keep documents by the value of an existing column."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ KeepFunction = Callable[[Any], bool]
 
 
 class Filter(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Keeps the documents whose value in a column a function, or the verdict of a filter, lets pass.
+    """Keep the documents whose value in a column passes a function or a filter's ``keep_document``.
 
-    With a list of them ``filter_field`` is a list of the same length, ``invert`` may be one.
+    With a list of filters, ``filter_field`` must be a list of the same length; ``invert`` may be one.
 
     >>> from penstock.testing import make_batch
     >>> stage = Filter(lambda lang: lang == "en", filter_field="lang")
@@ -54,7 +54,7 @@ class Filter(ProcessingStage[DocumentBatch, DocumentBatch]):
             self.name = _name(filters[0])
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
-        """Return the documents that pass; possibly none of them."""
+        """Return the documents that pass; the batch may be empty."""
         for given, field, flip in zip(self.filters, self.fields, self.inverted, strict=True):
             values = values_of(task, field)
             kept = self._verdicts(given, values) != flip
@@ -66,7 +66,7 @@ class Filter(ProcessingStage[DocumentBatch, DocumentBatch]):
         return task
 
     def inputs(self) -> Spec:
-        """Return the columns that are looked at."""
+        """Return the columns that are read."""
         return ["data"], list(dict.fromkeys(self.fields))
 
     def _verdicts(self, given: Any, values: list[Any]) -> npt.NDArray[np.bool_]:  # noqa: ANN401

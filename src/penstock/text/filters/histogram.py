@@ -1,4 +1,4 @@
-"""A cheap check of the language: are the characters those that its texts are usually made of?"""
+"""Filter by language with a histogram of the characters that its texts usually contain."""
 
 from __future__ import annotations
 
@@ -13,15 +13,22 @@ _FOLDER = Path("histograms", "checkpoint", "edunov", "cc60_multilingual", "clean
 
 
 class HistogramFilter(DocumentFilter):
-    """Keeps documents whose characters are nearly all in the histogram of a language, as the NLLB project does.
+    """Keep documents whose characters are nearly all in the histogram of a language, as the NLLB project does.
 
-    The histograms are a file per language, a character at the beginning of each line, the commonest first, up to a
-    line that begins with ``threshold_char``. They are looked for in ``cache_dir``, where the archive of the M2M-100
-    release puts them, or in ``cache_dir`` itself; nothing is downloaded. The score is 1 if more than ``threshold`` of
-    the characters are listed, white space at both ends aside, else 0, as of an empty document.
+    A histogram is a file per language with a character at the beginning of each line, most frequent first, up to a line
+    that begins with ``threshold_char``. It is looked for in ``cache_dir``, where the archive of the M2M-100 release
+    puts it, or in ``cache_dir`` itself; nothing is downloaded. The score is 1 if more than ``threshold`` of the
+    characters are listed (white space at both ends does not count as listed), otherwise 0. An empty document scores 0.
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pathlib.Path(folder, "en").write_text(chr(10).join("etaoinshrdlu]"))
+    ...     english = HistogramFilter("en", cache_dir=folder)
+    >>> english.score_document("tonsorial"), english.score_document("привет")
+    (1, 0)
     """
 
-    _name = "histogram"
+    name = "histogram"
 
     def __init__(
         self, lang: str = "en", threshold: float = 0.8, cache_dir: str = "", threshold_char: str = "]"
@@ -33,12 +40,12 @@ class HistogramFilter(DocumentFilter):
         self._histogram = _read(Path(cache_dir), lang, threshold_char)
 
     def score_document(self, text: str) -> int:
-        """Return 1 if the characters are those of the language."""
+        """Return 1 if more than ``threshold`` of the characters are listed, otherwise 0."""
         listed = sum(c in self._histogram for c in text.strip())
         return int(share(listed, len(text), of_nothing=0.0) > self.threshold)
 
     def keep_document(self, score: float) -> bool:
-        """Keep what looks like the language."""
+        """Keep the document if ``score == 1``."""
         return score == 1
 
 

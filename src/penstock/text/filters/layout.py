@@ -1,4 +1,4 @@
-"""Filters by how a page is laid out: how its lines end, how short they are, how many breaks there are."""
+"""Filters by the layout of a page: line endings, short lines, line breaks, sentences."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _SENTENCE_END = re.compile(r"[.!?][\"')\]]*(?=\s|$)")
 
 
 class LinePunctuationFilter(ScannedFilter):
-    """Drops pages of which hardly a line ends as a sentence does, in any script.
+    """Drop pages in which few lines end like a sentence, in any script.
 
-    The score is the share of lines that end in a mark that ends a sentence; of a document without lines it is 0.
-    ``exclude_zero`` keeps pages without any such line, as scripts without such marks have.
+    The score is the share of lines that end in a sentence-final mark. A document without lines scores 0.
+    ``exclude_zero`` keeps pages that score 0, as in scripts without such marks.
 
     >>> LinePunctuationFilter().score_document("Home" + chr(10) + "欢迎。")
     0.5
     """
 
-    _name = "line_punctuation"
+    name = "line_punctuation"
 
     def __init__(self, min_line_punctuation_ratio: float = 0.12, exclude_zero: bool = False) -> None:
         self.min_line_punctuation_ratio = min_line_punctuation_ratio
@@ -40,7 +40,7 @@ class LinePunctuationFilter(ScannedFilter):
         return share(sum(line.rstrip().endswith(ends) for line in lines), len(lines), of_nothing=0.0)
 
     def features(self) -> tuple[str, ...]:
-        """Return what the score follows from."""
+        """Return the names of the features that the score is computed from."""
         return "lines", "terminal_lines"
 
     def score_features(self, features: Features) -> Any:  # noqa: ANN401
@@ -48,21 +48,21 @@ class LinePunctuationFilter(ScannedFilter):
         return share(features["terminal_lines"], features["lines"], of_nothing=0.0)
 
     def keep_document(self, score: float) -> bool:
-        """Keep from the given share on."""
+        """Keep the document if ``score >= min_line_punctuation_ratio``, or if it is 0 and ``exclude_zero``."""
         return (score >= self.min_line_punctuation_ratio) | ((score == 0) & self.exclude_zero)
 
 
 class ShortLinesFilter(ScannedFilter):
-    """Drops pages of short lines, as menus and lists have.
+    """Drop pages of short lines, such as menus and lists.
 
-    The score is the share of lines of at most ``short_line_length`` characters; of a document without lines it is 1.
-    The scan knows the default length; another one is looked for in plain Python.
+    The score is the share of lines of at most ``short_line_length`` characters. A document without lines scores 1. Only
+    the default length uses the compiled scan; another one is slower.
 
     >>> ShortLinesFilter(short_line_length=5).score_document("Home" + chr(10) + "A long sentence.")
     0.5
     """
 
-    _name = "short_lines"
+    name = "short_lines"
 
     def __init__(self, max_short_line_ratio: float = 0.67, short_line_length: int = SHORT_LINE) -> None:
         self.max_short_line_ratio = max_short_line_ratio
@@ -74,7 +74,7 @@ class ShortLinesFilter(ScannedFilter):
         return share(sum(len(line) <= self.short_line_length for line in lines), len(lines), of_nothing=1.0)
 
     def features(self) -> tuple[str, ...] | None:
-        """Return what the score follows from."""
+        """Return the names of the features that the score is computed from."""
         return ("lines", "short_lines") if self.short_line_length == SHORT_LINE else None
 
     def score_features(self, features: Features) -> Any:  # noqa: ANN401
@@ -82,20 +82,21 @@ class ShortLinesFilter(ScannedFilter):
         return share(features["short_lines"], features["lines"], of_nothing=1.0)
 
     def keep_document(self, score: float) -> bool:
-        """Keep up to the given share."""
+        """Keep the document if ``score <= max_short_line_ratio``."""
         return score <= self.max_short_line_ratio
 
 
 class DuplicateLineCharactersFilter(ScannedFilter):
-    """Drops pages with text in lines that came before.
+    """Drop pages with much text in repeated lines.
 
-    The score is the share of characters in such lines, line breaks aside; of a document without text it is 0.
+    The score is the share of characters in lines that occurred before; line breaks do not count. A document without
+    text scores 0.
 
     >>> DuplicateLineCharactersFilter().score_document("long" + chr(10) + "long")
     0.5
     """
 
-    _name = "duplicate_line_characters"
+    name = "duplicate_line_characters"
 
     def __init__(self, max_duplicate_character_ratio: float = 0.01) -> None:
         self.max_duplicate_character_ratio = max_duplicate_character_ratio
@@ -107,7 +108,7 @@ class DuplicateLineCharactersFilter(ScannedFilter):
         return share(repeated, len(text) - text.count("\n"), of_nothing=0.0)
 
     def features(self) -> tuple[str, ...]:
-        """Return what the score follows from."""
+        """Return the names of the features that the score is computed from."""
         return "line_characters", "distinct_line_characters", "characters", "line_breaks"
 
     def score_features(self, features: Features) -> Any:  # noqa: ANN401
@@ -116,20 +117,20 @@ class DuplicateLineCharactersFilter(ScannedFilter):
         return share(repeated, features["characters"] - features["line_breaks"], of_nothing=0.0)
 
     def keep_document(self, score: float) -> bool:
-        """Keep up to the given share."""
+        """Keep the document if ``score <= max_duplicate_character_ratio``."""
         return score <= self.max_duplicate_character_ratio
 
 
 class NewLinesToWordsFilter(ScannedFilter):
-    """Drops pages that break the line every few words.
+    """Drop pages with a line break every few words.
 
-    The score is the number of line breaks per word; of a document without words it is 1.
+    The score is the number of line breaks per word. A document without words scores 1.
 
     >>> NewLinesToWordsFilter().score_document("one" + chr(10) + "two")
     0.5
     """
 
-    _name = "new_lines_to_words"
+    name = "new_lines_to_words"
 
     def __init__(self, max_new_line_to_word_ratio: float = 0.3) -> None:
         self.max_new_line_to_word_ratio = max_new_line_to_word_ratio
@@ -139,7 +140,7 @@ class NewLinesToWordsFilter(ScannedFilter):
         return share(text.count("\n"), len(text.split()), of_nothing=1.0)
 
     def features(self) -> tuple[str, ...]:
-        """Return what the score follows from."""
+        """Return the names of the features that the score is computed from."""
         return "line_breaks", "words"
 
     def score_features(self, features: Features) -> Any:  # noqa: ANN401
@@ -147,21 +148,21 @@ class NewLinesToWordsFilter(ScannedFilter):
         return share(features["line_breaks"], features["words"], of_nothing=1.0)
 
     def keep_document(self, score: float) -> bool:
-        """Keep up to the given number."""
+        """Keep the document if ``score <= max_new_line_to_word_ratio``."""
         return score <= self.max_new_line_to_word_ratio
 
 
 class StopWordsFilter(ScannedFilter):
-    """Keeps documents in which several different stop words occur, in small letters.
+    """Keep documents with several different stop words, in lower case.
 
-    The score is how many of them do; an empty document has none. The scan knows the eight of Gopher; others are looked
-    for in plain Python.
+    The score is the number of different stop words. An empty document scores 0. Only the default list, the eight words
+    of Gopher, uses the compiled scan; another one is slower.
 
     >>> StopWordsFilter().score_document("the name of the rose")
     2
     """
 
-    _name = "stop_words"
+    name = "stop_words"
 
     def __init__(self, min_stop_words: int = 2, stop_words: Sequence[str] | None = None) -> None:
         self.min_stop_words = min_stop_words
@@ -172,7 +173,7 @@ class StopWordsFilter(ScannedFilter):
         return len(set(self.stop_words).intersection(text.split()))
 
     def features(self) -> tuple[str, ...] | None:
-        """Return what the score follows from."""
+        """Return the names of the features that the score is computed from."""
         return ("distinct_common_words",) if set(self.stop_words) == _STOP_WORDS else None
 
     def score_features(self, features: Features) -> Any:  # noqa: ANN401
@@ -180,21 +181,21 @@ class StopWordsFilter(ScannedFilter):
         return features["distinct_common_words"]
 
     def keep_document(self, score: float) -> bool:
-        """Keep from the given number on."""
+        """Keep the document if ``score >= min_stop_words``."""
         return score >= self.min_stop_words
 
 
 class SentenceCountFilter(DocumentFilter):
-    """Keeps documents of several sentences.
+    """Keep documents with at least ``min_num_sentences`` sentences.
 
-    The score is the number of places where a full stop, question or exclamation mark, with closing quotes or brackets,
-    is followed by white space or the end. An empty document has none.
+    The score is the number of full stops, question marks and exclamation marks, with closing quotes or brackets, that
+    are followed by white space or the end. An empty document scores 0.
 
     >>> SentenceCountFilter().score_document('He said "no." So what? e.g. this')
     3
     """
 
-    _name = "sentence_count"
+    name = "sentence_count"
 
     def __init__(self, min_num_sentences: int = 5) -> None:
         self.min_num_sentences = min_num_sentences
@@ -204,20 +205,20 @@ class SentenceCountFilter(DocumentFilter):
         return len(_SENTENCE_END.findall(text))
 
     def keep_document(self, score: float) -> bool:
-        """Keep from the given number on."""
+        """Keep the document if ``score >= min_num_sentences``."""
         return score >= self.min_num_sentences
 
 
 class ForbiddenTextFilter(DocumentFilter):
-    """Drops documents that have a certain text in them, whatever its case.
+    """Drop documents that contain a given text, in upper or lower case.
 
-    The score is how often it occurs; in an empty document never.
+    The score is the number of occurrences. An empty document scores 0.
 
     >>> ForbiddenTextFilter("lorem ipsum").score_document("Lorem ipsum dolor")
     1
     """
 
-    _name = "forbidden_text"
+    name = "forbidden_text"
 
     def __init__(self, substring: str) -> None:
         self.substring = substring
@@ -227,5 +228,5 @@ class ForbiddenTextFilter(DocumentFilter):
         return text.lower().count(self.substring.lower())
 
     def keep_document(self, score: float) -> bool:
-        """Keep where it never occurs."""
+        """Keep the document if ``score == 0``."""
         return score == 0

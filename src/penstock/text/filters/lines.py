@@ -1,4 +1,4 @@
-"""Filters by the lines and paragraphs of a document: how they begin, how they end, what they say."""
+"""Filters by the lines and paragraphs of a document: bullets, end punctuation, ellipses, boilerplate."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _ELLIPSES = ("...", "[...]", "…", "(...)", "[…]", "-»", "read more..", "rea
 
 
 class BulletsFilter(ScannedFilter):
-    """Drops documents that are lists.
+    """Drop documents that consist of lists.
 
-    The score is the share of lines that begin with a bullet; of a document without lines it is 0.
+    The score is the share of lines that begin with a bullet. A document without lines scores 0.
 
     >>> BulletsFilter().score_document("To buy:" + chr(10) + "• bread")
     0.5
     """
 
-    _name = "bullet_ratio"
+    name = "bullets"
 
     def __init__(self, max_bullet_lines_ratio: float = 0.9) -> None:
         self.max_bullet_lines_ratio = max_bullet_lines_ratio
@@ -38,7 +38,7 @@ class BulletsFilter(ScannedFilter):
         return share(sum(line.strip().startswith(tuple(BULLETS)) for line in lines), len(lines), of_nothing=0.0)
 
     def features(self) -> tuple[str, ...]:
-        """Return what the score follows from."""
+        """Return the names of the features that the score is computed from."""
         return "lines", "bullet_lines"
 
     def score_features(self, features: Features) -> Any:  # noqa: ANN401
@@ -46,20 +46,20 @@ class BulletsFilter(ScannedFilter):
         return share(features["bullet_lines"], features["lines"], of_nothing=0.0)
 
     def keep_document(self, score: float) -> bool:
-        """Keep up to the given share."""
+        """Keep the document if ``score <= max_bullet_lines_ratio``."""
         return score <= self.max_bullet_lines_ratio
 
 
 class PunctuationFilter(ScannedFilter):
-    """Drops documents whose lines end without a mark, as menus do.
+    """Drop documents whose lines lack end punctuation, such as menus.
 
-    The score is the share of lines that end in none of ``. ? ! " '``; of a document without lines it is 0.
+    The score is the share of lines that do not end in one of ``. ? ! " '``. A document without lines scores 0.
 
     >>> PunctuationFilter().score_document("Home" + chr(10) + "Welcome!")
     0.5
     """
 
-    _name = "punctuation"
+    name = "punctuation"
 
     def __init__(self, max_num_sentences_without_endmark_ratio: float = 0.85) -> None:
         self.max_num_sentences_without_endmark_ratio = max_num_sentences_without_endmark_ratio
@@ -70,7 +70,7 @@ class PunctuationFilter(ScannedFilter):
         return share(sum(not line.strip().endswith(_END_MARKS) for line in lines), len(lines), of_nothing=0.0)
 
     def features(self) -> tuple[str, ...]:
-        """Return what the score follows from."""
+        """Return the names of the features that the score is computed from."""
         return "lines", "end_mark_lines"
 
     def score_features(self, features: Features) -> Any:  # noqa: ANN401
@@ -78,53 +78,53 @@ class PunctuationFilter(ScannedFilter):
         return share(features["lines"] - features["end_mark_lines"], features["lines"], of_nothing=0.0)
 
     def keep_document(self, score: float) -> bool:
-        """Keep up to the given share."""
+        """Keep the document if ``score <= max_num_sentences_without_endmark_ratio``."""
         return score <= self.max_num_sentences_without_endmark_ratio
 
 
 class EllipsisFilter(ScannedFilter):
-    """Drops documents of teasers.
+    """Drop documents that consist of teasers.
 
-    The score is the share of lines that end in an ellipsis or in "read more"; of a document without lines it is 0.
+    The score is the share of lines that end in an ellipsis or in "read more". A document without lines scores 0.
 
     >>> EllipsisFilter().score_document("And then..." + chr(10) + "He woke.")
     0.5
     """
 
-    _name = "ellipsis"
+    name = "ellipsis"
 
     def __init__(self, max_num_lines_ending_with_ellipsis_ratio: float = 0.3) -> None:
         self.max_num_lines_ending_with_ellipsis_ratio = max_num_lines_ending_with_ellipsis_ratio
 
     def score_document(self, text: str) -> float:
-        """Return the share of lines that break off."""
+        """Return the share of lines that end in an ellipsis or in ``read more``."""
         lines = split_lines(text)
         return share(sum(line.strip().lower().endswith(_ELLIPSES) for line in lines), len(lines), of_nothing=0.0)
 
     def features(self) -> tuple[str, ...]:
-        """Return what the score follows from."""
+        """Return the names of the features that the score is computed from."""
         return "lines", "ellipsis_lines"
 
     def score_features(self, features: Features) -> Any:  # noqa: ANN401
-        """Return the share of lines that break off of each document."""
+        """Return the share of such lines of each document."""
         return share(features["ellipsis_lines"], features["lines"], of_nothing=0.0)
 
     def keep_document(self, score: float) -> bool:
-        """Keep up to the given share."""
+        """Keep the document if ``score <= max_num_lines_ending_with_ellipsis_ratio``."""
         return score <= self.max_num_lines_ending_with_ellipsis_ratio
 
 
 class BoilerPlateStringFilter(ScannedFilter):
-    """Drops documents that consist of cookie notices, terms of use and the like.
+    """Drop documents that consist of cookie notices, terms of use and similar boilerplate.
 
-    The score is the share of paragraphs with such a phrase, 1 if there is a "lorem ipsum"; of an empty document 0.
-    ``remove_if_at_top_or_bottom`` is taken for compatibility and changes nothing.
+    The score is the share of paragraphs with such a phrase; 1 if the text contains "lorem ipsum". An empty document
+    scores 0. ``remove_if_at_top_or_bottom`` is accepted for compatibility and has no effect.
 
     >>> BoilerPlateStringFilter().score_document("We use cookies.")
     1.0
     """
 
-    _name = "boilerplate_string_ratio"
+    name = "boiler_plate_string"
 
     def __init__(self, remove_if_at_top_or_bottom: bool = True, max_boilerplate_string_ratio: float = 0.4) -> None:
         self.remove_if_at_top_or_bottom = remove_if_at_top_or_bottom
@@ -135,20 +135,20 @@ class BoilerPlateStringFilter(ScannedFilter):
         return _share_of_boilerplate(split_paragraphs(text))
 
     def features(self) -> tuple[str, ...]:
-        """Return what the score follows from."""
+        """Return the names of the features that the score is computed from."""
         return "paragraphs", "boilerplate_paragraphs", "lorem_ipsum", "lowers_to_ascii"
 
     def score_features(self, features: Features) -> Any:  # noqa: ANN401
         """Return the share of boilerplate paragraphs of each document."""
         shares = features["boilerplate_paragraphs"] / features["paragraphs"]
         scores = np.where(features["lorem_ipsum"], 1.0, shares)
-        # The Kelvin sign in "cooKies" is a k to Python and three bytes to the scan.
+        # Python lowers the Kelvin sign in "cooKies" to k; the scan sees three bytes.
         for row in np.flatnonzero(features["lowers_to_ascii"]):
             scores[row] = _share_of_boilerplate(features.paragraphs(int(row)))
         return scores
 
     def keep_document(self, score: float) -> bool:
-        """Keep up to the given share."""
+        """Keep the document if ``score <= max_boilerplate_string_ratio``."""
         return score <= self.max_boilerplate_string_ratio
 
 

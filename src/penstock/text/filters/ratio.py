@@ -1,4 +1,4 @@
-"""A share of something, also where there is nothing to have a share of."""
+"""Compute a ratio with a default for an empty denominator."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def share(part: Numbers, whole: Numbers, of_nothing: float) -> npt.NDArray[np.fl
 
 
 def share(part: Any, whole: Any, of_nothing: float) -> Any:
-    """Divide, with a value of its own where the whole is 0.
+    """Divide ``part`` by ``whole``; return ``of_nothing`` where ``whole`` is 0.
 
     >>> share(1, 4, of_nothing=0.0), share(0, 0, of_nothing=1.0)
     (0.25, 1.0)

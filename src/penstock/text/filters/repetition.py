@@ -12,15 +12,15 @@ from penstock.text.filters.splitting import needs_dictionary, split_lines, split
 
 
 class RepeatedLinesFilter(ScannedFilter):
-    """Drops documents that say the same lines again and again.
+    """Drop documents with many repeated lines.
 
-    The score is the share of distinct lines among those that are not blank; of a document without such lines it is 1.
+    The score is the share of distinct lines among the lines that are not blank. A document without such lines scores 1.
 
     >>> RepeatedLinesFilter().score_document("a" + chr(10) + "a" + chr(10) + "b" + chr(10) + "a")
     0.5
     """
 
-    _name = "repeated_lines"
+    name = "repeated_lines"
 
     def __init__(self, max_repeated_line_fraction: float = 0.7) -> None:
         self.max_repeated_line_fraction = max_repeated_line_fraction
@@ -31,7 +31,7 @@ class RepeatedLinesFilter(ScannedFilter):
         return share(len(set(lines)), len(lines), of_nothing=1.0)
 
     def features(self) -> tuple[str, ...]:
-        """Return what the score follows from."""
+        """Return the names of the features that the score is computed from."""
         return "lines", "distinct_lines"
 
     def score_features(self, features: Features) -> Any:  # noqa: ANN401
@@ -39,20 +39,20 @@ class RepeatedLinesFilter(ScannedFilter):
         return share(features["distinct_lines"], features["lines"], of_nothing=1.0)
 
     def keep_document(self, score: float) -> bool:
-        """Keep from the given share on."""
+        """Keep the document if ``score >= max_repeated_line_fraction``."""
         return score >= self.max_repeated_line_fraction
 
 
 class RepeatedParagraphsFilter(ScannedFilter):
-    """Drops documents that say the same paragraphs again and again.
+    """Drop documents with many repeated paragraphs.
 
-    The score is the share of distinct paragraphs, blank ones included; of an empty document it is 1.
+    The score is the share of distinct paragraphs, blank ones included. An empty document scores 1.
 
     >>> RepeatedParagraphsFilter().score_document((chr(10) * 2).join("aaba"))
     0.5
     """
 
-    _name = "repeated_paragraphs"
+    name = "repeated_paragraphs"
 
     def __init__(self, max_repeated_paragraphs_ratio: float = 0.7) -> None:
         self.max_repeated_paragraphs_ratio = max_repeated_paragraphs_ratio
@@ -63,7 +63,7 @@ class RepeatedParagraphsFilter(ScannedFilter):
         return len(set(paragraphs)) / len(paragraphs)
 
     def features(self) -> tuple[str, ...]:
-        """Return what the score follows from."""
+        """Return the names of the features that the score is computed from."""
         return "paragraphs", "distinct_paragraphs"
 
     def score_features(self, features: Features) -> Any:  # noqa: ANN401
@@ -71,20 +71,20 @@ class RepeatedParagraphsFilter(ScannedFilter):
         return features["distinct_paragraphs"] / features["paragraphs"]
 
     def keep_document(self, score: float) -> bool:
-        """Keep from the given share on."""
+        """Keep the document if ``score >= max_repeated_paragraphs_ratio``."""
         return score >= self.max_repeated_paragraphs_ratio
 
 
 class RepeatedLinesByCharFilter(ScannedFilter):
-    """Drops documents much of whose text is in repeated lines.
+    """Drop documents with much text in repeated lines.
 
-    The score is the share of characters in distinct lines; of a document without lines it is 1.
+    The score is the share of characters in distinct lines. A document without lines scores 1.
 
     >>> RepeatedLinesByCharFilter().score_document("long" + chr(10) + "long")
     0.5
     """
 
-    _name = "repeated_lines_char"
+    name = "repeated_lines_by_char"
 
     def __init__(self, max_repeated_lines_char_ratio: float = 0.8) -> None:
         self.max_repeated_lines_char_ratio = max_repeated_lines_char_ratio
@@ -95,7 +95,7 @@ class RepeatedLinesByCharFilter(ScannedFilter):
         return share(len("".join(set(lines))), len("".join(lines)), of_nothing=1.0)
 
     def features(self) -> tuple[str, ...]:
-        """Return what the score follows from."""
+        """Return the names of the features that the score is computed from."""
         return "line_characters", "distinct_line_characters"
 
     def score_features(self, features: Features) -> Any:  # noqa: ANN401
@@ -103,20 +103,20 @@ class RepeatedLinesByCharFilter(ScannedFilter):
         return share(features["distinct_line_characters"], features["line_characters"], of_nothing=1.0)
 
     def keep_document(self, score: float) -> bool:
-        """Keep from the given share on."""
+        """Keep the document if ``score >= max_repeated_lines_char_ratio``."""
         return score >= self.max_repeated_lines_char_ratio
 
 
 class RepeatedParagraphsByCharFilter(ScannedFilter):
-    """Drops documents much of whose text is in repeated paragraphs.
+    """Drop documents with much text in repeated paragraphs.
 
-    The score is the share of characters in distinct paragraphs; of an empty document it is 1.
+    The score is the share of characters in distinct paragraphs. An empty document scores 1.
 
     >>> RepeatedParagraphsByCharFilter().score_document("long" + chr(10) * 2 + "long")
     0.5
     """
 
-    _name = "repeated_paragraphs_char"
+    name = "repeated_paragraphs_by_char"
 
     def __init__(self, max_repeated_paragraphs_char_ratio: float = 0.8) -> None:
         self.max_repeated_paragraphs_char_ratio = max_repeated_paragraphs_char_ratio
@@ -127,7 +127,7 @@ class RepeatedParagraphsByCharFilter(ScannedFilter):
         return share(len("".join(set(paragraphs))), len("".join(paragraphs)), of_nothing=1.0)
 
     def features(self) -> tuple[str, ...]:
-        """Return what the score follows from."""
+        """Return the names of the features that the score is computed from."""
         return "paragraph_characters", "distinct_paragraph_characters"
 
     def score_features(self, features: Features) -> Any:  # noqa: ANN401
@@ -135,15 +135,15 @@ class RepeatedParagraphsByCharFilter(ScannedFilter):
         return share(features["distinct_paragraph_characters"], features["paragraph_characters"], of_nothing=1.0)
 
     def keep_document(self, score: float) -> bool:
-        """Keep from the given share on."""
+        """Keep the document if ``score >= max_repeated_paragraphs_char_ratio``."""
         return score >= self.max_repeated_paragraphs_char_ratio
 
 
 class RepeatingTopNGramsFilter(ScannedFilter):
-    """Drops documents in which one n-gram of words is everywhere.
+    """Drop documents in which the most frequent n-gram of words makes up much of the text.
 
-    The score is the share of characters that go when the most frequent n-gram is deleted wherever it stands; of equally
-    frequent ones the first in the text. Of a document of fewer than n words it is 1.
+    The score is the share of characters in occurrences of the most frequent n-gram; of equally frequent ones, the first
+    in the text. A document of fewer than n words scores 1.
 
     >>> RepeatingTopNGramsFilter(n=2).score_document("to be or not to be")
     0.5555555555555556
@@ -154,7 +154,7 @@ class RepeatingTopNGramsFilter(ScannedFilter):
         self.max_repeating_ngram_ratio = max_repeating_ngram_ratio
         self.lang = lang
         self._by_dictionary = needs_dictionary(lang)
-        self._name = f"repeating_top_{n}grams"
+        self.name = f"repeating_top_{n}_grams"
 
     def score_document(self, text: str) -> float:
         """Return the share of characters in the most frequent n-gram."""
@@ -166,7 +166,7 @@ class RepeatingTopNGramsFilter(ScannedFilter):
         return text.count(joined) * len(joined) / len(text)
 
     def features(self) -> tuple[str, ...] | None:
-        """Return what the score follows from."""
+        """Return the names of the features that the score is computed from."""
         return None if self._by_dictionary else ("characters", f"top_{self.n}gram")
 
     def score_features(self, features: Features) -> Any:  # noqa: ANN401
@@ -174,15 +174,15 @@ class RepeatingTopNGramsFilter(ScannedFilter):
         return share(features[f"top_{self.n}gram"], features["characters"], of_nothing=1.0)
 
     def keep_document(self, score: float) -> bool:
-        """Keep up to the given share."""
+        """Keep the document if ``score <= max_repeating_ngram_ratio``."""
         return score <= self.max_repeating_ngram_ratio
 
 
 class RepeatingDuplicateNGramsFilter(ScannedFilter):
-    """Drops documents much of whose text is in n-grams of words that came before.
+    """Drop documents with much text in n-grams of words that occurred before.
 
-    The score is the share of characters in such n-grams, each counted once however they overlap, with one blank
-    between two words. Of a document of fewer than n words it is 1.
+    The score is the share of characters in such n-grams, with one blank between two words; overlapping n-grams count
+    once. A document of fewer than n words scores 1.
 
     >>> RepeatingDuplicateNGramsFilter(n=2).score_document("to be or not to be")
     0.2777777777777778
@@ -193,10 +193,10 @@ class RepeatingDuplicateNGramsFilter(ScannedFilter):
         self.max_repeating_duplicate_ngram_ratio = max_repeating_duplicate_ngram_ratio
         self.lang = lang
         self._by_dictionary = needs_dictionary(lang)
-        self._name = f"repeating_dup_{n}gram"
+        self.name = f"repeating_duplicate_{n}_grams"
 
     def score_document(self, text: str) -> float:
-        """Return the share of characters in n-grams that came before."""
+        """Return the share of characters in n-grams that occurred before."""
         words = split_words(text, self.lang)
         if len(words) < self.n:
             return 1.0
@@ -211,15 +211,15 @@ class RepeatingDuplicateNGramsFilter(ScannedFilter):
         return repeated / len(text)
 
     def features(self) -> tuple[str, ...] | None:
-        """Return what the score follows from."""
+        """Return the names of the features that the score is computed from."""
         return None if self._by_dictionary else ("characters", f"duplicate_{self.n}gram")
 
     def score_features(self, features: Features) -> Any:  # noqa: ANN401
-        """Return the share of characters in n-grams that came before of each document."""
+        """Return the share of characters in n-grams that occurred before of each document."""
         return share(features[f"duplicate_{self.n}gram"], features["characters"], of_nothing=1.0)
 
     def keep_document(self, score: float) -> bool:
-        """Keep up to the given share."""
+        """Keep the document if ``score <= max_repeating_duplicate_ngram_ratio``."""
         return score <= self.max_repeating_duplicate_ngram_ratio
 
 

@@ -1,6 +1,6 @@
-"""Rule sets that have a name: Gopher, C4, FineWeb. Each stands for filters that are seen, counted and set one by one.
+"""Published rule sets: Gopher, C4, FineWeb. Each expands into filters that are counted and configured one by one.
 
-The parameters are called as in datatrove; None leaves a rule out.
+The parameters have the names of datatrove; None turns a rule off.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ _ANY = float("inf")
 
 
 class GopherQuality(CompositeStage[DocumentBatch, DocumentBatch]):
-    """The quality rules of Gopher (Rae et al. 2021): length, symbols, bullets, ellipses, letters, stop words.
+    """Apply the quality rules of Gopher (Rae et al. 2021): length, symbols, bullets, ellipses, letters, stop words.
 
     >>> [stage.name for stage in GopherQuality(max_bullet_lines_ratio=None).decompose()]
-    ['word_count', 'mean_word_length', 'symbol_to_word', 'ellipsis', 'words_without_alphabets', 'stop_words']
+    ['word_count', 'mean_word_length', 'symbols_to_words', 'ellipsis', 'words_without_alphabets', 'stop_words']
     """
 
     name = "gopher_quality"
@@ -87,12 +87,12 @@ class GopherQuality(CompositeStage[DocumentBatch, DocumentBatch]):
         self.filters = filters
 
     def decompose(self) -> Stages:
-        """Return a stage per rule."""
+        """Return one stage per rule."""
         return _stages(self.filters, self.text_field)
 
 
 class GopherRepetition(CompositeStage[DocumentBatch, DocumentBatch]):
-    """The repetition rules of Gopher (Rae et al. 2021, table A1): lines, paragraphs, n-grams of words.
+    """Apply the repetition rules of Gopher (Rae et al. 2021, table A1): lines, paragraphs, n-grams of words.
 
     >>> len(GopherRepetition().decompose())
     13
@@ -125,12 +125,12 @@ class GopherRepetition(CompositeStage[DocumentBatch, DocumentBatch]):
         self.filters = filters
 
     def decompose(self) -> Stages:
-        """Return a stage per rule."""
+        """Return one stage per rule."""
         return _stages(self.filters, self.text_field)
 
 
 class FineWebQuality(CompositeStage[DocumentBatch, DocumentBatch]):
-    """The rules that FineWeb added (Penedo et al. 2024): line ends, short lines, repeated lines, line breaks.
+    """Apply the rules that FineWeb added (Penedo et al. 2024): line ends, short and repeated lines, line breaks.
 
     >>> [stage.name for stage in FineWebQuality().decompose()]
     ['line_punctuation', 'short_lines', 'duplicate_line_characters', 'new_lines_to_words']
@@ -161,17 +161,17 @@ class FineWebQuality(CompositeStage[DocumentBatch, DocumentBatch]):
         self.filters = filters
 
     def decompose(self) -> Stages:
-        """Return a stage per rule."""
+        """Return one stage per rule."""
         return _stages(self.filters, self.text_field)
 
 
 class C4Quality(CompositeStage[DocumentBatch, DocumentBatch]):
-    """The rules of C4 (Raffel et al. 2020): of each page only lines that are sentences, then only pages worth it.
+    """Apply the rules of C4 (Raffel et al. 2020): keep only lines that are sentences, then drop bad pages.
 
-    What is left of a page must not say "lorem ipsum", must have no curly bracket and enough sentences.
+    A page is dropped if the remaining text contains "lorem ipsum" or a curly bracket, or has too few sentences.
 
     >>> [stage.name for stage in C4Quality().decompose()]
-    ['c4_lines', 'lorem_ipsum', 'curly_bracket', 'sentence_count']
+    ['c4_line_remover', 'lorem_ipsum', 'curly_bracket', 'sentence_count']
     """
 
     name = "c4_quality"

@@ -1,4 +1,4 @@
-"""What the stages that score documents share: one pass over the batch for all rules, also of neighbours."""
+"""The base of the stages that score documents: all rules share one pass over the batch, also with merged stages."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from penstock.text.filters.rules import Judgement, Rows, Rule, judge
 
 
 class RuleStage(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Some rules in a row. Two of these side by side become one, which still answers for each rule."""
+    """Apply several rules in turn. Adjacent rule stages are merged into one, which still counts each rule."""
 
     rules: Sequence[Rule]
     text_field: str | Sequence[str]
-    # A subclass that a user writes may do more than its rules say, and is left alone.
+    # A user's subclass may do more than apply its rules, so it is not merged.
     _merges = False
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
-        """Return the documents that pass; possibly none of them."""
+        """Return the documents that pass; the batch may be empty."""
         scored: dict[str, Judgement] = {}
         alive: Rows = np.arange(task.num_items)
         known_as = task.source_rows if self._keeps_ledger else None
@@ -49,33 +49,33 @@ class RuleStage(ProcessingStage[DocumentBatch, DocumentBatch]):
         return ["data"], list(dict.fromkeys(rule.text_field for rule in self.rules))
 
     def outputs(self) -> Spec:
-        """Return the score columns, where scores are kept."""
+        """Return the score columns, if scores are kept."""
         return ["data"], [rule.score_field for rule in self.rules if rule.score_field is not None]
 
     def before_run(self, *, resuming: bool) -> None:
-        """Say why a first run begins slowly."""
+        """Print why the first run starts slowly."""
         if any(is_scanned(rule.filter) for rule in self.rules):
-            _say_what_is_compiled()
+            _report_compilation()
 
     def setup_on_node(self, node_info: NodeInfo | None = None, worker_metadata: WorkerMetadata | None = None) -> None:
-        """See that the models of the filters are there, and the scan is compiled: once, not by every worker."""
+        """Check or download the models of the filters and compile the scan, once per node."""
         for rule in self.rules:
             rule.filter.model_check_or_download()
         self._warm_up()
 
     def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
-        """Load the models of the filters, and the compiled scan."""
+        """Load the models of the filters and the compiled scan."""
         for rule in self.rules:
             rule.filter.load_model()
             rule.filter.load_tokenizer()
         self._warm_up()
 
     def merge(self, next_stage: ProcessingStage[Any, Any]) -> RuleStage | None:
-        """Take the neighbour's rules along: one pass over the batch, one copy of what is left."""
+        """Merge the rules of the next stage: one pass over the batch, one copy of the remaining rows."""
         if not isinstance(next_stage, RuleStage) or not (_merges(self) and _merges(next_stage)):
             return None
         if {rule.text_field for rule in next_stage.rules} & {rule.score_field for rule in self.rules}:
-            return None  # the next one reads what this one has yet to write
+            return None  # the next stage reads a column that this one writes
         return _of_rules([*self._named_rules(), *next_stage._named_rules()])
 
     def parts(self) -> list[ProcessingStage[Any, Any]]:
@@ -83,17 +83,17 @@ class RuleStage(ProcessingStage[DocumentBatch, DocumentBatch]):
         return [self] if len(self.rules) == 1 else [_of_rules([rule]) for rule in self.rules]
 
     def decider(self) -> tuple[DocumentFilter, bool] | None:
-        """Return the filter that drops, if there is only one."""
+        """Return the filter that drops documents, if there is exactly one."""
         [rule, *others] = self.rules
         return (rule.filter, rule.invert) if rule.drops and not others else None
 
     def take_part_counts(self) -> list[PartCount]:
-        """Return what each rule did since last asked."""
+        """Return the counts of each rule since the last call."""
         taken: list[PartCount] = self.__dict__.pop("_part_counts", [])
         return taken
 
     def _warm_up(self) -> None:
-        # Otherwise the first batch would wait for the compiler, and the stage would be taken for slow.
+        # Otherwise the first batch would wait for the compiler, and the stage would be measured as slow.
         if any(is_scanned(rule.filter) for rule in self.rules):
             warm_up()
 
@@ -103,7 +103,7 @@ class RuleStage(ProcessingStage[DocumentBatch, DocumentBatch]):
         self.record(Verdicts(rule.name, rows, judgement.kept, numbers(judgement.scores), rule.parameters))
 
     def _named_rules(self) -> list[Rule]:
-        """Return the rules; a single one under the name the user gave the stage with ``with_(name=…)``."""
+        """Return the rules; a single rule has the stage's name, which ``with_(name=…)`` may have changed."""
         if len(self.rules) > 1:
             return list(self.rules)
         rule = self.rules[0]
@@ -111,7 +111,7 @@ class RuleStage(ProcessingStage[DocumentBatch, DocumentBatch]):
 
 
 class _Merged(RuleStage):
-    """Rules that came from several stages."""
+    """Rules of several merged stages."""
 
     _merges = True
 
@@ -139,7 +139,7 @@ def one_each(given: Any, count: int, argument: str, stage: str) -> list[Any]:  #
 
 
 def as_list(given: Any, stage: str) -> list[Any]:  # noqa: ANN401 - a filter, or several
-    """Return the filters as a list, of which there must be one."""
+    """Return the filters as a list of at least one."""
     filters = list(given) if isinstance(given, Iterable) else [given]
     if not filters:
         raise ValueError(f"{stage}: the list of filters is empty.")
@@ -147,7 +147,7 @@ def as_list(given: Any, stage: str) -> list[Any]:  # noqa: ANN401 - a filter, or
 
 
 @cache
-def _say_what_is_compiled() -> None:
+def _report_compilation() -> None:
     if not is_warm():
         print("Compiling the scan of the filters: a quarter of a minute, once on this machine.", file=sys.stderr)
 
@@ -160,7 +160,7 @@ def _scores_of(judgement: Judgement, rows: Rows) -> pa.Array:
 
 
 def numbers(scores: Any) -> npt.NDArray[np.float64] | None:  # noqa: ANN401 - an array, or a list of anything
-    """Return scores as numbers, or None where one of them is none."""
+    """Return scores as numbers; None if a score is not a number."""
     if isinstance(scores, np.ndarray):
         return scores.astype(np.float64, copy=False)
     if all(isinstance(score, int | float) for score in scores):

@@ -1,4 +1,4 @@
-"""Rules applied to a batch: one scan for all that can share it, then each judges in turn."""
+"""Apply rules to a batch: one scan computes the features of all rules that can share it, then each rule decides."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ Kept = npt.NDArray[np.bool_]
 
 @dataclass
 class Rule:
-    """One filter and how it is applied."""
+    """A filter and how it is applied."""
 
     name: str
     filter: DocumentFilter
     text_field: str
     score_field: str | None
     invert: bool = False
-    # False: only the score is wanted, every document passes.
+    # False: only compute the score; every document passes.
     drops: bool = True
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
-        """What the filter was made with."""
+        """The parameters of the filter."""
         return self.filter.parameters()
 
 
 @dataclass
 class Judgement:
-    """What one rule said of some documents of a batch."""
+    """The scores and decisions of one rule for documents of a batch."""
 
     rule: Rule
-    # The rows it scored, in order. Those that an earlier rule dropped may be among them.
+    # The scored rows, in order. They may include rows that an earlier rule dropped.
     rows: Rows
     scores: Any
     kept: Kept
-    # The rows that came to it and go on.
+    # The rows that reached this rule and passed it.
     passed: Rows
     count: PartCount
 
@@ -59,7 +59,7 @@ class Judgement:
 def judge(batch: DocumentBatch, rules: Sequence[Rule], *, score_all: bool) -> Iterator[Judgement]:
     """Apply rules in turn.
 
-    ``score_all`` lets rules that share a scan score every document, also what an earlier rule dropped.
+    With ``score_all`` the rules that share a scan score every document, also those that an earlier rule dropped.
     """
     columns = {field: _Column(batch, field, rules) for field in dict.fromkeys(rule.text_field for rule in rules)}
     everything = alive = np.arange(batch.num_items)
@@ -67,7 +67,7 @@ def judge(batch: DocumentBatch, rules: Sequence[Rule], *, score_all: bool) -> It
         column = columns[rule.text_field]
         if is_scanned(rule.filter):
             rows, features = column.scan(everything if score_all else alive)
-            start = time.perf_counter() - column.seconds_of_scan  # which all who share it pay for
+            start = time.perf_counter() - column.seconds_of_scan  # each rule counts its part of the scan
             scores, kept = _judge_features(rule, features)
         else:
             start = time.perf_counter()
@@ -82,7 +82,7 @@ def judge(batch: DocumentBatch, rules: Sequence[Rule], *, score_all: bool) -> It
 
 
 class _Column:
-    """The texts of one column, scanned at most once."""
+    """The texts of one column; scanned at most once."""
 
     def __init__(self, batch: DocumentBatch, field: str, rules: Sequence[Rule]) -> None:
         texts = text_column(batch, field)
@@ -94,11 +94,11 @@ class _Column:
         self._wanted = [feature for given in sharing for feature in _features(given)]
         self._sharing = len(sharing)
         self._scanned: tuple[Rows, Features] | None = None
-        # What each rule that shares the scan has to answer for.
+        # The part of the scan's time that each rule sharing it is charged with.
         self.seconds_of_scan = 0.0
 
     def scan(self, rows: Rows) -> tuple[Rows, Features]:
-        """Return the features of some rows, or of more of them if that is what was first asked for."""
+        """Return the scanned rows and their features. The first call decides which rows are scanned."""
         if self._scanned is None:
             start = time.perf_counter()
             texts = self._texts if len(rows) == len(self._texts) else self._texts.take(pa.array(rows))
@@ -111,12 +111,12 @@ class _Column:
         return [text or "" for text in self._texts.take(pa.array(rows)).to_pylist()]
 
     def bytes_of(self, rows: Rows) -> int:
-        """Return what some rows take."""
+        """Return the size of some rows in bytes."""
         return int(self._sizes[rows].sum())
 
 
 def _sizes(batch: DocumentBatch, texts: pa.Array) -> npt.NDArray[np.float64]:
-    """Return what each document takes in bytes: its text, and an even part of what lies beside it."""
+    """Return the size of each document in bytes: its text, and an equal part of the other columns."""
     lengths: npt.NDArray[np.float64] = pc.fill_null(pc.binary_length(texts), 0).to_numpy().astype(np.float64)
     beside = float(batch.num_bytes - lengths.sum()) / max(len(lengths), 1)
     return lengths + beside
@@ -157,12 +157,12 @@ def _judge_texts(rule: Rule, texts: list[str], rows: Rows) -> tuple[list[Any], K
 
 
 def _scores_together(given: DocumentFilter, texts: list[str]) -> list[Any]:
-    """Return the scores of a filter that would rather be shown all texts at once; of another one, none."""
+    """Return the scores of all texts from ``score_documents``; an empty list if the filter does not define it."""
     if not scores_lists(given):
         return []
     try:
         return list(given.score_documents(texts))
-    except Exception:  # which document it was is found out by asking about each
+    except Exception:  # scoring the documents one by one finds the one that fails
         return []
 
 

@@ -1,4 +1,4 @@
-"""Scores as a stage: a column per score, and every document stays."""
+"""Write scores into columns; every document is kept."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ ScoreFunction = Callable[[str], Any]
 
 
 class Score(RuleStage):
-    """Writes the score of each document into a column: of a filter, or whatever a function of the text returns.
+    """Write the score of each document into a column.
 
-    With a list of them ``score_field`` is a list of the same length, ``text_field`` may be one.
+    A score is computed by a filter or by a function of the text. With a list of them, ``score_field`` must be a list of
+    the same length; ``text_field`` may be one.
 
     >>> from penstock.testing import make_batch
     >>> from penstock.text import WordCountFilter
@@ -50,9 +51,9 @@ class Score(RuleStage):
 
 
 class _Function(DocumentFilter):
-    """A plain function that stands where a filter may."""
+    """Wrap a plain function as a filter."""
 
-    _name = "score_fn"
+    name = "score_fn"
 
     def __init__(self, function: ScoreFunction) -> None:
         self.function = function

@@ -1,4 +1,4 @@
-"""Filters as a stage: score every document, keep those that pass."""
+"""Score every document and keep those that pass."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from penstock.text.filters.rules import Rule
 
 
 class ScoreFilter(RuleStage):
-    """Keeps the documents that one filter, or each of several in turn, lets pass.
+    """Keep the documents that pass one filter, or each of several in turn.
 
-    ``score_field`` keeps the score in a column; ``invert`` keeps what would be dropped. With a list of filters the
-    other arguments may be lists of the same length, or one value for all.
+    ``score_field`` writes the score into a column; ``invert`` keeps the documents that the filter would drop. With a
+    list of filters the other arguments may be lists of the same length, or one value for all.
 
     >>> from penstock.testing import make_batch
     >>> from penstock.text import WordCountFilter

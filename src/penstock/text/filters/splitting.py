@@ -1,4 +1,4 @@
-"""How a text falls into words, lines and paragraphs."""
+"""Split a text into words, lines and paragraphs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MODULES = {"zh": "jieba", "ja": "MeCab"}
 
 
 def needs_dictionary(lang: str) -> bool:
-    """Tell whether words of a language are not separated by white space, and see that what can find them is there."""
+    """Return True if a language is split into words by dictionary; fail if the library for it is missing."""
     module = _MODULES.get(lang.lower())
     if module is not None:
         require(module, "cjk", f"Splitting text of lang={lang!r} into words")
@@ -19,7 +19,7 @@ def needs_dictionary(lang: str) -> bool:
 
 
 def split_words(text: str, lang: str = "en") -> list[str]:
-    """Return the words of a text: by dictionary for Chinese and Japanese, else what stands between white space.
+    """Return the words of a text: by dictionary for Chinese and Japanese, otherwise split at white space.
 
     >>> split_words(" one  two ")
     ['one', 'two']
@@ -41,12 +41,12 @@ def _jieba() -> Any:  # noqa: ANN401 - a module without types
 
 @cache
 def _mecab() -> Any:  # noqa: ANN401
-    # Building one takes longer than most documents do.
+    # Creating one takes longer than tagging most documents.
     return require("MeCab", "cjk", "Splitting Japanese text into words").Tagger()
 
 
 def split_lines(text: str) -> list[str]:
-    r"""Return the lines that are not blank, as they stand.
+    r"""Return the lines that are not blank, unchanged.
 
     >>> split_lines("one\n \n two ")
     ['one', ' two ']
@@ -55,7 +55,7 @@ def split_lines(text: str) -> list[str]:
 
 
 def split_paragraphs(text: str) -> list[str]:
-    r"""Return what stands between two line breaks in a row, also where that is nothing.
+    r"""Return the parts between two consecutive line breaks; a part may be empty.
 
     >>> split_paragraphs("one\n\n\n\ntwo")
     ['one', '', 'two']

@@ -1,4 +1,4 @@
-"""How long a document is to a model: the number of its tokens."""
+"""Filter by the length of a document in tokens."""
 
 from __future__ import annotations
 
@@ -11,14 +11,20 @@ from penstock.text.tokenizer import TokenizerSource, count_tokens, path_or_name,
 
 
 class TokenCountFilter(DocumentFilter):
-    """Keeps documents of a sensible number of tokens, those that a model wants around a text included.
+    """Keep documents with ``min_tokens`` to ``max_tokens`` tokens, the special tokens around a text included.
 
-    ``tokenizer`` is one of ``transformers`` or ``tokenizers``; ``hf_model_name`` names one on the hub, in a folder or
-    in a ``tokenizer.json``. An empty or null document has only the tokens that the model puts around it, often none.
+    ``tokenizer`` is an object of ``transformers`` or ``tokenizers``; or ``hf_model_name`` names one on the Hugging Face
+    hub, in a folder or in a ``tokenizer.json``. An empty or null document has only the special tokens, often none.
     Needs ``penstock[models]``.
+
+    >>> from tokenizers import Tokenizer, models, pre_tokenizers
+    >>> tokenizer = Tokenizer(models.WordLevel({"one": 0, "<unk>": 1}, unk_token="<unk>"))
+    >>> tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    >>> TokenCountFilter(tokenizer, max_tokens=100).score_document("one two three")
+    3
     """
 
-    _name = "token_count"
+    name = "token_count"
 
     def __init__(
         self,
@@ -47,12 +53,12 @@ class TokenCountFilter(DocumentFilter):
         )
 
     def model_check_or_download(self) -> None:
-        """See that the tokenizer is there."""
+        """Fetch the tokenizer if it is not on this machine."""
         if self._source is not None:
             self._source.fetch()
 
     def load_tokenizer(self) -> None:
-        """Open it."""
+        """Open the tokenizer."""
         if self._source is not None:
             self._tokenizer = self._source.open()
 
@@ -65,5 +71,5 @@ class TokenCountFilter(DocumentFilter):
         return count_tokens(self._tokenizer, texts)
 
     def keep_document(self, score: float) -> bool:
-        """Keep what lies within the bounds."""
+        """Keep the document if ``min_tokens <= score <= max_tokens``."""
         return self.min_tokens <= score <= self.max_tokens

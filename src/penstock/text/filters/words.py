@@ -18,7 +18,7 @@ _COMMON_ENGLISH_WORDS = frozenset({"the", "be", "to", "of", "and", "that", "have
 
 
 class _WordFilter(ScannedFilter):
-    """What the filters below share: words as the language has them, and a scan where white space separates them."""
+    """Split text into words by language; use the compiled scan if words are separated by white space."""
 
     _needs: tuple[str, ...]
 
@@ -27,18 +27,20 @@ class _WordFilter(ScannedFilter):
         self._by_dictionary = needs_dictionary(lang)
 
     def features(self) -> tuple[str, ...] | None:
-        """Return what the score follows from."""
+        """Return the names of the features that the score is computed from."""
         return None if self._by_dictionary else self._needs
 
 
 class WordCountFilter(_WordFilter):
-    """Keeps documents of a sensible number of words, split at white space. An empty document has none.
+    """Keep documents with ``min_words`` to ``max_words`` words, separated by white space.
+
+    An empty document scores 0.
 
     >>> WordCountFilter(min_words=3).score_document("one two")
     2
     """
 
-    _name = "word_count"
+    name = "word_count"
     _needs = ("words",)
 
     def __init__(self, min_words: int = 50, max_words: int = 100000, lang: str = "en") -> None:
@@ -55,18 +57,20 @@ class WordCountFilter(_WordFilter):
         return features["words"]
 
     def keep_document(self, score: float) -> bool:
-        """Keep what lies within the bounds."""
+        """Keep the document if ``min_words <= score <= max_words``."""
         return (score >= self.min_words) & (score <= self.max_words)
 
 
 class MeanWordLengthFilter(_WordFilter):
-    """Keeps documents whose words are of a sensible length on average. Of a document without words that is 0.
+    """Keep documents whose words have a normal length on average.
+
+    The score is the mean length of a word in characters. A document without words scores 0.
 
     >>> MeanWordLengthFilter().score_document("a quick fox")
     3.0
     """
 
-    _name = "mean_word_length"
+    name = "mean_word_length"
     _needs = ("words", "word_characters")
 
     def __init__(self, min_mean_word_length: float = 3, max_mean_word_length: float = 10, lang: str = "en") -> None:
@@ -84,18 +88,20 @@ class MeanWordLengthFilter(_WordFilter):
         return share(features["word_characters"], features["words"], of_nothing=0.0)
 
     def keep_document(self, score: float) -> bool:
-        """Keep what lies within the bounds."""
+        """Keep the document if ``min_mean_word_length <= score <= max_mean_word_length``."""
         return (score >= self.min_mean_word_length) & (score <= self.max_mean_word_length)
 
 
 class LongWordFilter(_WordFilter):
-    """Drops documents with an overlong word, as minified scripts have. The longest word of none has length 0.
+    """Drop documents with a very long word, such as minified scripts.
+
+    The score is the length of the longest word in characters. A document without words scores 0.
 
     >>> LongWordFilter().score_document("a quick fox")
     5
     """
 
-    _name = "max_word_length"
+    name = "long_word"
     _needs = ("longest_word",)
 
     def __init__(self, max_word_length: int = 1000, lang: str = "en") -> None:
@@ -111,21 +117,21 @@ class LongWordFilter(_WordFilter):
         return features["longest_word"]
 
     def keep_document(self, score: float) -> bool:
-        """Keep up to the given length."""
+        """Keep the document if ``score <= max_word_length``."""
         return score <= self.max_word_length
 
 
 class SymbolsToWordsFilter(_WordFilter):
-    """Drops documents full of hash signs and ellipses.
+    """Drop documents with many hash signs and ellipses.
 
-    The score is the share of words that are an ellipsis, or of whose characters more than half are hash signs, a run
-    of them counted once; of a document without words it is 0.
+    The score is the share of words that are an ellipsis or consist mostly of hash signs; a run of hash signs counts
+    once. A document without words scores 0.
 
     >>> SymbolsToWordsFilter().score_document("# of things ...")
     0.5
     """
 
-    _name = "symbol_to_word"
+    name = "symbols_to_words"
     _needs = ("words", "symbol_words")
 
     def __init__(self, max_symbol_to_word_ratio: float = 0.1, lang: str = "en") -> None:
@@ -142,7 +148,7 @@ class SymbolsToWordsFilter(_WordFilter):
         return share(features["symbol_words"], features["words"], of_nothing=0.0)
 
     def keep_document(self, score: float) -> bool:
-        """Keep up to the given share."""
+        """Keep the document if ``score <= max_symbol_to_word_ratio``."""
         return score <= self.max_symbol_to_word_ratio
 
 
@@ -151,15 +157,15 @@ def _is_symbol(word: str) -> bool:
 
 
 class WordsWithoutAlphabetsFilter(_WordFilter):
-    """Keeps documents most of whose words have a letter, of any alphabet, in them.
+    """Keep documents in which most words contain a letter of any alphabet.
 
-    The score is the share of such words; of a document without words it is 1.
+    The score is the share of such words. A document without words scores 1.
 
     >>> WordsWithoutAlphabetsFilter().score_document("2 + two")
     0.3333333333333333
     """
 
-    _name = "words_without_alphabets"
+    name = "words_without_alphabets"
     _needs = ("words", "words_with_letters")
 
     def __init__(self, min_words_with_alphabets: float = 0.8, lang: str = "en") -> None:
@@ -176,21 +182,21 @@ class WordsWithoutAlphabetsFilter(_WordFilter):
         return share(features["words_with_letters"], features["words"], of_nothing=1.0)
 
     def keep_document(self, score: float) -> bool:
-        """Keep from the given share on."""
+        """Keep the document if ``score >= min_words_with_alphabets``."""
         return score >= self.min_words_with_alphabets
 
 
 class CommonEnglishWordsFilter(ScannedFilter):
-    """Drops documents without the commonest English words, and so most that are not English, or all in capitals.
+    """Drop documents without the most common English words: most texts in other languages or all in capitals.
 
-    The score is how many of the words are common ones, counted up to the bound unless ``stop_at_false`` is off. An
-    empty document has none.
+    The score is the number of words that are common words; with ``stop_at_false`` counting stops at
+    ``min_num_common_words``. An empty document scores 0.
 
     >>> CommonEnglishWordsFilter().score_document("the name of the rose")
     2
     """
 
-    _name = "common_english_words"
+    name = "common_english_words"
 
     def __init__(self, min_num_common_words: int = 2, stop_at_false: bool = True) -> None:
         self.min_num_common_words = min_num_common_words
@@ -202,7 +208,7 @@ class CommonEnglishWordsFilter(ScannedFilter):
         return min(found, self.min_num_common_words) if self.stop_at_false else found
 
     def features(self) -> tuple[str, ...]:
-        """Return what the score follows from."""
+        """Return the names of the features that the score is computed from."""
         return ("common_words",)
 
     def score_features(self, features: Features) -> Any:  # noqa: ANN401
@@ -211,5 +217,5 @@ class CommonEnglishWordsFilter(ScannedFilter):
         return np.minimum(found, self.min_num_common_words) if self.stop_at_false else found
 
     def keep_document(self, score: float) -> bool:
-        """Keep from the given number on."""
+        """Keep the document if ``score >= min_num_common_words``."""
         return score >= self.min_num_common_words

@@ -1,1 +1,1 @@
-"""Reading documents from files and writing them back."""
+"""Read documents from files and write them."""

@@ -1,4 +1,4 @@
-"""Types of Arrow that files bring along: which columns go into one table, and which are read as a plainer type."""
+"""Arrow types of input files: which schemas can be combined, and which types are replaced by simpler ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from penstock.core.json_column import is_json
 
 
 def unified(one: pa.Schema | None, other: pa.Schema) -> pa.Schema | None:
-    """Return the columns of two tables put together; None where one has a type that would have to be changed.
+    """Return the combined schema of two tables; None if a column would have to change its type.
 
     >>> numbers, texts = pa.schema([("a", pa.int64())]), pa.schema([("a", pa.string())])
     >>> unified(numbers, texts) is None, unified(numbers, pa.schema([("b", pa.int64())])).names
@@ -16,7 +16,7 @@ def unified(one: pa.Schema | None, other: pa.Schema) -> pa.Schema | None:
     """
     if one is None:
         return None
-    # A column that is JSON in one of them becomes JSON in the other as well.
+    # A column that is JSON in one schema becomes JSON in the other as well.
     of_json = {field.name: field for schema in (one, other) for field in schema if is_json(field)}
     agreed = [pa.schema([of_json.get(field.name, field) for field in schema]) for schema in (one, other)]
     try:
@@ -26,7 +26,7 @@ def unified(one: pa.Schema | None, other: pa.Schema) -> pa.Schema | None:
 
 
 def without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return a batch whose texts are plain ones; of views Arrow can choose no rows.
+    """Return a batch without string views, from which Arrow cannot select rows.
 
     >>> without_views(pa.record_batch({"text": pa.array(["a"], pa.string_view())})).schema.types
     [DataType(large_string)]

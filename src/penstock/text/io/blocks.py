@@ -1,4 +1,4 @@
-"""Blocks of whole lines: from a stream of any length, or from the part of a file that a task names."""
+"""Read blocks of whole lines: from a stream of any length, or from a part of a file."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ _NEWLINE = ord("\n")
 
 
 class LongLine(NamedTuple):
-    """A line that is longer than allowed: it was read past, and is not held."""
+    """A line that is longer than allowed: it was skipped and is not in memory."""
 
     length: int
     beginning: bytes
 
 
 class LineBlock(NamedTuple):
-    """Some whole lines."""
+    """A block of whole lines."""
 
     data: pa.Buffer
     # The byte of the (decompressed) file at which they begin.
     offset: int
-    # Whether nothing follows.
+    # True for the last block.
     is_last: bool
-    # Why nothing follows although there should be more.
+    # Why reading stopped before the end of the file.
     trouble: str = ""
-    # The line that comes after these, if it is longer than allowed.
+    # The next line, if it is longer than allowed.
     long_line: LongLine | None = None
 
 
 def read_blocks(stream: IO[bytes] | RawIOBase, blocksize: int, max_line_bytes: int) -> Iterator[LineBlock]:
-    """Read a stream in blocks that end with a line; only a line that is longer makes one longer than ``blocksize``.
+    """Read a stream in blocks that end with a line; a block exceeds ``blocksize`` only for a single longer line.
 
-    A line that is found to be longer than ``max_line_bytes`` before it ends is not held: its block says so.
+    A line that exceeds ``max_line_bytes`` before it ends is not held in memory; ``LineBlock.long_line`` reports it.
     """
     pending: list[bytes] = []
     size = offset = 0
-    # How much there is of the line that has not ended yet.
+    # The number of bytes of the last line, which has not ended yet.
     unfinished = 0
     trouble = ""
     while True:
@@ -65,13 +65,13 @@ def read_blocks(stream: IO[bytes] | RawIOBase, blocksize: int, max_line_bytes: i
             offset += len(before) + length + 1
             pending, size, unfinished = [data], len(data), len(data) - data.rfind(b"\n") - 1
         if size <= blocksize or unfinished == size:
-            continue  # a line of many blocks is put together once, when it ends
+            continue  # a line of many blocks is joined once, when it ends
         held = b"".join(pending)
         del pending, data
         while len(held) > blocksize:
             cut = held.rfind(b"\n", 0, blocksize) + 1 or held.find(b"\n") + 1
             if cut in (0, len(held)):
-                break  # it is not known that more follows
+                break  # whether more follows is not known yet
             yield _block(held, cut, offset, is_last=False)
             offset += cut
             held = held[cut:]
@@ -82,20 +82,20 @@ def read_blocks(stream: IO[bytes] | RawIOBase, blocksize: int, max_line_bytes: i
 
 
 def read_part(stream: IO[bytes], start: int, end: int, max_line_bytes: int) -> Iterator[LineBlock]:
-    """Read the lines that begin in some bytes of a file; the last of them may end behind these.
+    """Read the lines that begin in a byte range of a file; the last of them may end after the range.
 
-    So every line of a file belongs to exactly one of the parts it is cut into, wherever the cuts fall. Of a last line
-    that is longer than ``max_line_bytes`` no more than that is held.
+    So every line of a file belongs to exactly one of its parts, wherever the file is split. If the last line is longer
+    than ``max_line_bytes``, only that many bytes are held.
     """
     begin = max(start - 1, 0)
     stream.seek(begin)
-    # In memory that Arrow hands out again and again, with room for what the last line lacks: not copied once more.
+    # A buffer of Arrow's allocator, which reuses memory, with space for the rest of the last line: no further copy.
     buffer = pa.allocate_buffer(end - begin + _READ_ON_BYTES)
     view = memoryview(buffer).cast("B")
     filled = _fill(stream, view[: end - begin])
     first = _line_end(view[:filled]) + 1 if start > 0 else 0
     if filled == 0 or (start > 0 and first in (0, filled)):
-        return  # all of it belongs to a line that begins earlier
+        return  # everything belongs to a line that begins before this part
     last = filled if view[filled - 1] == _NEWLINE else max(_last_line_end(view[:filled]) + 1, first)
     rest, is_too_long = (b"", False) if last == filled else _rest_of_line(stream, max_line_bytes - (filled - last))
     if is_too_long:
@@ -119,7 +119,7 @@ def read_part(stream: IO[bytes], start: int, end: int, max_line_bytes: int) -> I
 
 
 def _read(stream: IO[bytes] | RawIOBase, size: int) -> tuple[bytes, str]:
-    """Return some bytes, and why there are none although there should be."""
+    """Return the next bytes, and the reason if there are none although there should be."""
     try:
         return stream.read(size) or b"", ""
     except EOFError as error:
@@ -127,7 +127,7 @@ def _read(stream: IO[bytes] | RawIOBase, size: int) -> tuple[bytes, str]:
 
 
 def _parted(pieces: list[bytes], at: int) -> tuple[bytes, bytes]:
-    """Return what comes before a place in some pieces, and a little of what comes after it."""
+    """Return the bytes before a position in some pieces, and an excerpt of those after it."""
     before: list[bytes] = []
     after: list[bytes] = []
     for piece in pieces:
@@ -141,7 +141,7 @@ def _parted(pieces: list[bytes], at: int) -> tuple[bytes, bytes]:
 def _rest_of_long_line(
     stream: IO[bytes] | RawIOBase, length: int, *, looks_ahead: bool = True
 ) -> tuple[int, bytes, str]:
-    """Read past the rest of a line; return its whole length, what follows it, and why nothing does if more should."""
+    """Skip the rest of a line; return its length, the bytes after it, and the error if the stream ends early."""
     while True:
         data, trouble = _read(stream, _READ_ON_BYTES)
         line_end = data.find(b"\n")
@@ -157,7 +157,7 @@ def _rest_of_long_line(
 
 
 def _fill(stream: IO[bytes], view: memoryview) -> int:
-    """Read as much as fits, or as there is."""
+    """Fill the view from the stream; return the number of bytes read."""
     filled = 0
     while filled < len(view) and (data := stream.readinto(view[filled:])):  # type: ignore[attr-defined]
         filled += data
@@ -165,7 +165,7 @@ def _fill(stream: IO[bytes], view: memoryview) -> int:
 
 
 def _line_end(view: memoryview) -> int:
-    """Return where the first line ends; -1 if it does not."""
+    """Return the end of the first line; -1 if it has no end."""
     for at in range(0, len(view), _READ_ON_BYTES):
         found = view[at : at + _READ_ON_BYTES].tobytes().find(b"\n")
         if found >= 0:
@@ -174,7 +174,7 @@ def _line_end(view: memoryview) -> int:
 
 
 def _last_line_end(view: memoryview) -> int:
-    """Return where the last line that ends does so; -1 if none does."""
+    """Return the end of the last complete line; -1 if there is none."""
     for end in range(len(view), 0, -_READ_ON_BYTES):
         begin = max(end - _READ_ON_BYTES, 0)
         found = view[begin:end].tobytes().rfind(b"\n")
@@ -184,7 +184,7 @@ def _last_line_end(view: memoryview) -> int:
 
 
 def _rest_of_line(stream: IO[bytes], most: int) -> tuple[bytes, bool]:
-    """Return the rest of a line, its end included, and whether it is longer than that."""
+    """Return the rest of a line with its line break, and True if it is longer than ``most`` bytes."""
     pieces: list[bytes] = []
     size = 0
     while size <= most and (data := stream.read(_READ_ON_BYTES)):
@@ -192,7 +192,7 @@ def _rest_of_line(stream: IO[bytes], most: int) -> tuple[bytes, bool]:
         pieces.append(data if line_end < 0 else data[: line_end + 1])
         size += len(pieces[-1])
         if line_end >= 0:
-            return b"".join(pieces), False  # the scan of the block sees whether it is too long
+            return b"".join(pieces), False  # the scan of the block checks its length
     return b"".join(pieces), size > most
 
 
@@ -203,7 +203,7 @@ def _block(
 
 
 def _without_mark(block: LineBlock) -> LineBlock:
-    """Leave out the mark that some programs put at the beginning of a file."""
+    """Remove a byte order mark at the beginning of a file."""
     if block.offset == 0 and bytes(memoryview(block.data)[:3]) == BYTE_ORDER_MARK:
         return block._replace(data=block.data.slice(3), offset=3)
     return block

@@ -1,8 +1,8 @@
-"""Some documents from across a whole input: as many places as asked for, spread evenly over its bytes.
+"""Sample documents from a whole input, at places spread evenly over its bytes.
 
-The input is cut into stretches of equal size, and the first documents of each are taken. So the same input gives the
-same documents, every large file gives several, and no more is read than is taken. What cannot be entered in the middle
-(a compressed file) gives its documents from the beginning on.
+The input is divided into ranges of equal size, and the first documents of each are taken. So the same input yields the
+same documents, every large file yields several, and no more is read than is taken. A file that cannot be read from the
+middle (a compressed one) yields its documents from the beginning.
 """
 
 from __future__ import annotations
@@ -20,43 +20,43 @@ from penstock.core.files import SizedFile
 from penstock.storage.compression import compression_of
 from penstock.storage.filesystem import open_input, open_stored
 
-# Nobody's documents are larger than that, and if they are, a few of them are enough.
+# Documents are rarely larger than this; if they are, a few of them are enough.
 _MOST_BYTES_PER_PLACE = 8_000_000
-# A longer line is left out of the sample, and is not held while it is read past.
+# A longer line is left out of the sample and is skipped without being held in memory.
 _MOST_BYTES_PER_LINE = 16_000_000
 
 
 @dataclass
 class SampleSpot:
-    """Documents that were found side by side."""
+    """Documents found next to each other."""
 
     file: str
     # Lines of a JSONL file, or one table of a Parquet file.
     lines: list[bytes] = field(default_factory=list)
     table: pa.Table | None = None
-    # Of a Parquet file, what its rows take in it on average, times how many there are here.
+    # For Parquet: the average size of a row in the file, times the number of rows here.
     file_bytes: float = 0.0
 
     @property
     def count(self) -> int:
-        """How many documents, or lines that should be some."""
+        """The number of documents, or of lines that should be documents."""
         return len(self.lines) if self.table is None else int(self.table.num_rows)
 
     @property
     def bytes(self) -> int:
-        """How large they are once they are read."""
+        """The size of the documents once they are read."""
         return sum(map(len, self.lines)) if self.table is None else int(self.table.nbytes)
 
     @property
     def bytes_in_file(self) -> float:
-        """How much of the file they take, as far as that can be told: compressed ones about what zlib makes of them."""
+        """The size of the documents in the file; for a compressed file, estimated with zlib."""
         if compression_of(self.file):
             return len(zlib.compress(b"".join(self.lines)))
         return self.file_bytes if self.table is not None else self.bytes
 
 
 def sample_jsonl(files: Sequence[SizedFile], documents: int, places: int) -> Iterator[SampleSpot]:
-    """Yield lines from across some JSONL files."""
+    """Yield lines from all parts of some JSONL files."""
     streams: dict[str, Iterator[bytes]] = {}
     for stretch in _stretches(files, places):
         missing = -(-documents // places)
@@ -74,7 +74,7 @@ def sample_jsonl(files: Sequence[SizedFile], documents: int, places: int) -> Ite
 
 
 def sample_parquet(files: Sequence[SizedFile], documents: int, places: int) -> Iterator[SampleSpot]:
-    """Yield rows from across some Parquet files."""
+    """Yield rows from all parts of some Parquet files."""
     import pyarrow.parquet as pq
 
     for stretch in _stretches(files, places):
@@ -93,7 +93,7 @@ def sample_parquet(files: Sequence[SizedFile], documents: int, places: int) -> I
 
 
 def _stretches(files: Sequence[SizedFile], places: int) -> Iterator[Iterator[tuple[SizedFile, int, int]]]:
-    """Cut files, one behind the other, into stretches; of each, yield the files it covers, and which bytes of them.
+    """Divide the concatenated files into ranges; for each, yield the files it covers and their byte ranges.
 
     >>> stretches = _stretches([SizedFile("a", 6), SizedFile("b", 2)], 2)
     >>> [[(file.path, start, end) for file, start, end in stretch] for stretch in stretches]
@@ -117,7 +117,7 @@ def _covered(
 
 
 def _lines_between(path: str, start: int, end: int) -> Iterator[bytes]:
-    """Yield the lines that begin within some bytes of a file."""
+    """Yield the lines that begin in a byte range of a file."""
     with open_stored(path) as stream:
         position = 0
         if start > 0:
@@ -140,7 +140,7 @@ def _all_lines(path: str) -> Iterator[bytes]:
 
 
 def _read_line(stream: IO[bytes]) -> tuple[bytes, int]:
-    """Return the next line and its size; of a line that is too long, only its size."""
+    """Return the next line and its size; for a line that is too long, b"" and its size."""
     line = stream.readline(_MOST_BYTES_PER_LINE)
     size = len(line)
     if size < _MOST_BYTES_PER_LINE or line.endswith(b"\n"):
@@ -162,7 +162,7 @@ def _until_enough(lines: Iterator[bytes], count: int) -> Iterator[bytes]:
 
 
 def _rows(parquet: Any, first: int, stop: int) -> pa.Table | None:  # noqa: ANN401 - pyarrow has no types
-    """Read some rows, and of their row groups no more than it takes to get there."""
+    """Read some rows, and no more of their row groups than necessary."""
     position = 0
     for group in range(parquet.metadata.num_row_groups):
         count = parquet.metadata.row_group(group).num_rows

@@ -1,4 +1,4 @@
-"""Fields out of lines of JSON: one, or several in one go, as Arrow columns. The lines are known to be good."""
+"""Decode one or several fields of validated JSON lines into Arrow columns."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from penstock.text.io.json_tokens import column_of
 Positions = npt.NDArray[np.int64]
 Column = tuple[pa.Field, pa.ChunkedArray]
 
-# So many bytes of lines are taken apart at a time: what Python holds of them in between stays small.
+# The number of bytes decoded at a time, which bounds the number of Python objects held.
 _STEP_BYTES = 1 << 20
-_FIELDS_AT_ONCE = 64
-# So many bytes of lines are worth a kernel.
-_LARGE = 1 << 18
-_GUESS_FROM = 20
+_FIELDS_PER_PASS = 64
+# From this size on a block is decoded by the compiled kernel.
+_MIN_KERNEL_BYTES = 1 << 18
+_DOCUMENTS_TO_GUESS_FROM = 20
 _decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
@@ -37,7 +37,7 @@ class Lines(NamedTuple):
 
     @property
     def num_bytes(self) -> int:
-        """How many bytes all lines are."""
+        """The size of all lines in bytes."""
         return int((self.ends - self.starts).sum())
 
     def places(self) -> Iterator[tuple[int, int]]:
@@ -45,7 +45,7 @@ class Lines(NamedTuple):
         return zip(self.starts.tolist(), self.ends.tolist(), strict=True)
 
     def steps(self, get: Callable[[memoryview], Any]) -> Iterator[list[Any]]:
-        """Return what a function gives for each line, some lines at a time."""
+        """Apply a function to each line, and yield the results in groups of bounded size."""
         view = memoryview(self.block)
         step: list[Any] = []
         taken = 0
@@ -60,8 +60,8 @@ class Lines(NamedTuple):
 
 
 def decode_field(lines: Lines, name: str) -> Column:
-    """Take one field out of every line."""
-    if lines.num_bytes >= _LARGE:
+    """Decode one field of every line."""
+    if lines.num_bytes >= _MIN_KERNEL_BYTES:
         return decode_block(lines, [name])[name]
     try:
         texts = _Texts(lines)
@@ -75,21 +75,21 @@ def decode_field(lines: Lines, name: str) -> Column:
 
 
 def decode_fields(lines: Lines, names: Sequence[str]) -> dict[str, Column]:
-    """Take several fields out of every line."""
-    if lines.num_bytes >= _LARGE:
+    """Decode several fields of every line."""
+    if lines.num_bytes >= _MIN_KERNEL_BYTES:
         return decode_block(lines, names)
     columns: dict[str, Column] = {}
-    for first in range(0, len(names), _FIELDS_AT_ONCE):
-        some = names[first : first + _FIELDS_AT_ONCE]
+    for first in range(0, len(names), _FIELDS_PER_PASS):
+        some = names[first : first + _FIELDS_PER_PASS]
         try:
             columns |= _decode_together(lines, some)
-        except (msgspec.ValidationError, ValueError):  # not all text after all; a name that no shape can have
+        except (msgspec.ValidationError, ValueError):  # not all values are text, or a name that a struct cannot have
             columns |= {name: decode_field(lines, name) for name in some}
     return columns
 
 
 def _decode_together(lines: Lines, names: Sequence[str]) -> dict[str, Column]:
-    """Take fields out of every line in one go, those that begin with text as text."""
+    """Decode several fields in one pass; fields whose first values are texts are decoded as text."""
     text = {name for name in names if _begins_with_text(lines, name)}
     keys = {name: f"f{position}" for position, name in enumerate(names)}
     texts = {name: _Texts(lines) for name in names if name in text}
@@ -113,7 +113,7 @@ def _decode_together(lines: Lines, names: Sequence[str]) -> dict[str, Column]:
 
 @lru_cache(maxsize=256)
 def _decoder(names: tuple[str, ...], text: frozenset[str]) -> Callable[[memoryview], Any]:
-    """Return a function that takes some fields out of a line, as attributes f0, f1 and so on."""
+    """Return a function that decodes some fields of a line into the attributes f0, f1 and so on."""
     keys = {f"f{position}": name for position, name in enumerate(names)}
     kinds = [
         (key, str | None, None) if name in text else (key, msgspec.Raw, msgspec.Raw()) for key, name in keys.items()
@@ -124,12 +124,12 @@ def _decoder(names: tuple[str, ...], text: frozenset[str]) -> Callable[[memoryvi
 def _begins_with_text(lines: Lines, name: str) -> bool:
     """Guess from the first documents whether a field holds text."""
     view, get = memoryview(lines.block), token_getter(name)
-    tokens = [bytes(get(view[start:end])) for start, end in islice(lines.places(), _GUESS_FROM)]
+    tokens = [bytes(get(view[start:end])) for start, end in islice(lines.places(), _DOCUMENTS_TO_GUESS_FROM)]
     return not {token[:1] for token in tokens} - {b"", b"n", b'"'}
 
 
 class _Texts:
-    """Texts as one array that is never copied as a whole: a text is no longer than the line it is in."""
+    """Collect texts into one Arrow array without copying it as a whole: a text is never longer than its line."""
 
     def __init__(self, lines: Lines) -> None:
         rows = len(lines.starts)
@@ -140,7 +140,7 @@ class _Texts:
         self._rows = self._filled = 0
 
     def add(self, step: list[str | None]) -> None:
-        # Not pa.array(step): that takes longer, and imports pandas to see whether the list is something of its own.
+        # Not pa.array(step): that is slower, and imports pandas to check the type of the list.
         encoded = [b"" if text is None else text.encode() for text in step]
         row, last, filled = self._rows, self._rows + len(step), self._filled
         if None in step:
@@ -165,7 +165,7 @@ def _text_getter(name: str) -> Callable[[memoryview], str | None]:
 
 @lru_cache(maxsize=256)
 def token_getter(name: str) -> Callable[[memoryview], msgspec.Raw]:
-    """Return a function that takes the JSON of one field out of a line; nothing where the line lacks it."""
+    """Return a function that returns the JSON of one field of a line; empty if the line lacks the field."""
     return _getter(name, msgspec.Raw, msgspec.Raw())
 
 

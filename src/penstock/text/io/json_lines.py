@@ -1,6 +1,6 @@
-"""Where the documents in a block of JSON lines begin and end, and what is wrong with the lines that hold none.
+"""Find the documents in a block of JSON lines, and the errors in lines that are not documents.
 
-Every line is checked in full here (JSON, UTF-8, no half characters), so that whoever takes one apart later need not.
+Every line is validated in full (JSON, UTF-8, no lone surrogates), so later code need not check it again.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ Positions = npt.NDArray[np.int64]
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 LONGEST_EXCERPT = 2000
-# Past so many in one block each is described more briefly: a file of something else must not fill the memory.
-_MANY = 1000
+# After this many bad lines in one block excerpts are short: a file of another format must not fill the memory.
+_MAX_LONG_EXCERPTS = 1000
 _WINDOW = 1 << 20
 _NEWLINE, _BACKSLASH, _OPEN, _CLOSE, _QUOTE, _U, _N = b'\n\\{}"un'
 _decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -29,7 +29,7 @@ _decode_checked = msgspec.json.Decoder(dict[str, Any], float_hook=str).decode
 
 @dataclass
 class BadLine:
-    """A line that is no document, and why."""
+    """A line that is not a document, and the reason."""
 
     # Counted from 1 within the block.
     number: int
@@ -37,28 +37,28 @@ class BadLine:
     offset: int
     reason: str
     excerpt: str
-    # Whether it was not looked at because it is longer than allowed.
+    # True if it was not parsed because it is longer than allowed.
     is_too_long: bool = False
 
 
 @dataclass
 class Scan:
-    """What is in a block: good lines by where they begin and end, the names of their fields, and bad lines."""
+    """The good lines of a block by begin and end, the names of their fields, and the bad lines."""
 
     starts: Positions
     ends: Positions
     names: list[str] = field(default_factory=list)
     bad_lines: list[BadLine] = field(default_factory=list)
-    # How many lines there are, blank ones too.
+    # The number of lines, blank ones included.
     lines: int = 0
-    # What those lines have that lack text.
+    # The field names of lines without text.
     names_without_text: list[str] = field(default_factory=list)
 
 
 def scan_lines(block: pa.Buffer, text_field: str | None = None, max_line_bytes: int = sys.maxsize) -> Scan:
-    """Find the documents in a block; blank lines are none. With a ``text_field`` each must have text there, or null.
+    """Find the documents in a block; blank lines are ignored. With ``text_field`` each must have text or null there.
 
-    A line of more than ``max_line_bytes`` is not a document, whatever it holds.
+    A line of more than ``max_line_bytes`` is not a document, whatever it contains.
     """
     data = np.frombuffer(block, np.uint8)
     starts, ends = _split(data)
@@ -102,7 +102,7 @@ def scan_lines(block: pa.Buffer, text_field: str | None = None, max_line_bytes: 
         except UnicodeDecodeError:
             reason = _utf8_trouble(line)
         bad_rows.append(row)
-        shown = bytes(line[: LONGEST_EXCERPT if len(bad) < _MANY else 100])
+        shown = bytes(line[: LONGEST_EXCERPT if len(bad) < _MAX_LONG_EXCERPTS else 100])
         bad.append(BadLine(int(numbers[row]), start, reason, shown.decode("utf-8", "backslashreplace")))
     bad.sort(key=lambda line: line.number)
     if bad_rows:
@@ -111,13 +111,13 @@ def scan_lines(block: pa.Buffer, text_field: str | None = None, max_line_bytes: 
 
 
 def long_line(number: int, offset: int, length: int, beginning: bytes, max_line_bytes: int) -> BadLine:
-    """Return what there is to say of a line that is longer than allowed."""
+    """Return the report of a line that is longer than allowed."""
     reason = f"the line has {length:,} bytes, more than max_line_bytes={max_line_bytes:,}"
     return BadLine(number, offset, reason, beginning.decode("utf-8", "backslashreplace"), is_too_long=True)
 
 
 def _split(data: npt.NDArray[np.uint8]) -> tuple[Positions, Positions]:
-    """Return where lines begin and end, without their line ends."""
+    """Return where lines begin and end, without line breaks."""
     # In windows: a mask as large as the block would cost as much memory as the block.
     found = [np.flatnonzero(data[at : at + _WINDOW] == _NEWLINE) + at for at in range(0, len(data), _WINDOW)]
     newlines = np.concatenate(found) if found else np.empty(0, np.int64)
@@ -129,7 +129,7 @@ def _split(data: npt.NDArray[np.uint8]) -> tuple[Positions, Positions]:
 def _stripped(
     block: pa.Buffer, data: npt.NDArray[np.uint8], starts: Positions, ends: Positions, numbers: Positions
 ) -> tuple[Positions, Positions, Positions]:
-    """Leave out white space around lines, and lines that are nothing else."""
+    """Strip white space around lines, and remove blank lines."""
     filled = ends > starts
     starts, ends, numbers = starts[filled], ends[filled], numbers[filled]
     loose = np.flatnonzero((data[starts] != _OPEN) | (data[ends - 1] != _CLOSE))
@@ -162,10 +162,10 @@ def _utf8_trouble(line: memoryview) -> str:
 
 
 def _half_characters(data: npt.NDArray[np.uint8]) -> Positions:
-    r"""Return where there may be half a character: ``\ud83d`` without ``\ude00`` behind it, or the other way round."""
+    r"""Return positions of possible lone surrogates: ``\ud83d`` not followed by ``\ude00``, or the reverse."""
     found = []
     for at in range(0, len(data), _WINDOW):
-        window = data[at : at + _WINDOW + 1]  # one more: an escape may lie across the border
+        window = data[at : at + _WINDOW + 1]  # one more byte: an escape may cross the boundary
         found.append(np.flatnonzero((window[:-1] == _BACKSLASH) & (window[1:] == _U)) + at)
     escapes: Positions = np.concatenate(found) if found else np.empty(0, np.int64)
     escapes = escapes[escapes + 3 < len(data)]
@@ -176,7 +176,7 @@ def _half_characters(data: npt.NDArray[np.uint8]) -> Positions:
     is_high = ((second >= ord("8")) & (second <= ord("9"))) | ((second >= ord("a")) & (second <= ord("b")))
     is_low = (second >= ord("c")) & (second <= ord("f"))
     high, low = escapes[is_high], escapes[is_low]
-    # Behind another backslash it may be no escape at all, and so no partner either.
+    # After another backslash it may not be an escape, and then not a partner either.
     doubtful = np.concatenate([high, low])
     doubtful = doubtful[data[np.maximum(doubtful - 1, 0)] == _BACKSLASH]
     return np.concatenate([high[~np.isin(high + 6, low)], low[~np.isin(low - 6, high)], doubtful])

@@ -1,7 +1,7 @@
-"""Documents that are still the lines they were read from: taken apart only as far as somebody asks.
+"""Rows that still are the JSON lines they were read from; a field is decoded only when it is used.
 
-A row is a place in a block of bytes. Columns that a stage adds or replaces lie beside; everything else stays as it is
-spelled, so that a writer can copy it.
+A row is a range in a block of bytes. Columns that a stage adds or replaces are stored separately; everything else keeps
+its original spelling, so that a writer can copy it.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ Positions = npt.NDArray[np.int64]
 
 
 class Beside(NamedTuple):
-    """A column that lies beside the lines."""
+    """A column that is stored separately from the lines."""
 
     field: pa.Field
     values: pa.ChunkedArray
-    # Rows where the line says the same, in its own spelling; None: nowhere.
+    # True for rows whose line holds the same value in its own spelling; None: for no row.
     as_in_line: Mask | None = None
 
 
@@ -38,26 +38,26 @@ class JsonRows(LazyRows):
     block: pa.Buffer
     starts: Positions
     ends: Positions
-    # The fields of the lines that can be seen, and whether these are all there are.
+    # The visible fields of the lines, and whether these are all fields.
     line_names: tuple[str, ...]
     shows_all: bool = True
     beside: dict[str, Beside] = field(default_factory=dict)
-    # Where somebody put the columns into another order than the lines have them.
+    # The order of the columns, if it differs from that of the lines.
     order: tuple[str, ...] | None = None
     _made: dict[str, Column] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
-        """Return how many rows."""
+        """Return the number of rows."""
         return len(self.starts)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Leave behind what can be made again."""
+        """Pickle without the decoded columns, which can be decoded again."""
         state = (self.block, self.starts, self.ends, self.line_names, self.shows_all, self.beside, self.order)
         return JsonRows, state
 
     @property
     def num_bytes(self) -> int:
-        """How many bytes the lines take, and the columns beside them."""
+        """The size of the lines and of the separate columns in bytes."""
         beside = sum(int(column.values.nbytes) for column in self.beside.values())
         return int((self.ends - self.starts).sum()) + beside
 
@@ -69,33 +69,33 @@ class JsonRows(LazyRows):
         return [*self.line_names, *(name for name in self.beside if name not in self.line_names)]
 
     def field(self, name: str) -> pa.Field:
-        """Return the type and marks of one column."""
+        """Return the type and metadata of one column."""
         return self._column(name)[0]
 
     def column(self, name: str) -> pa.ChunkedArray:
-        """Return one column, without making any other."""
+        """Return one column without decoding any other."""
         return self._column(name)[1]
 
     def prepare(self, names: Sequence[str]) -> None:
-        """Make some columns in one go, which costs little more than one of them."""
+        """Decode some columns in one pass, which costs little more than decoding one."""
         wanted = [n for n in self.line_names if n in names and n not in self.beside and n not in self._made]
         self._made.update(decode_fields(self._lines, wanted))
 
     def to_table(self) -> pa.Table:
-        """Return all columns; each is made once."""
+        """Return all columns; each is decoded once."""
         self.prepare(self.line_names)
         columns = [self._column(name) for name in self.names]
         schema = pa.schema([field for field, _ in columns])
         return pa.Table.from_arrays([values for _, values in columns], schema=schema)
 
     def select(self, rows: Sequence[int] | Positions) -> JsonRows:
-        """Return only these rows, of the same block."""
+        """Return only these rows; they share the block."""
         wanted = np.asarray(rows, np.int64)
         beside = {name: _take(column, wanted) for name, column in self.beside.items()}
         return replace(self, starts=self.starts[wanted], ends=self.ends[wanted], beside=beside, _made={})
 
     def slice(self, first: int, count: int) -> JsonRows:
-        """Return some rows that follow one another."""
+        """Return consecutive rows."""
         stop = first + count
         beside = {
             name: Beside(
@@ -106,7 +106,7 @@ class JsonRows(LazyRows):
         return replace(self, starts=self.starts[first:stop], ends=self.ends[first:stop], beside=beside, _made={})
 
     def with_columns(self, columns: Mapping[str, pa.Array | pa.ChunkedArray]) -> JsonRows:
-        """Return the same rows with some columns beside them."""
+        """Return the same rows with separate columns added or replaced."""
         for name, values in columns.items():
             if len(values) != len(self):
                 raise ValueError(f"column '{name}' has {len(values)} values for {len(self)} documents")
@@ -123,13 +123,13 @@ class JsonRows(LazyRows):
         return replace(self, line_names=kept, shows_all=False, beside=beside, order=tuple(names), _made={})
 
     def revised(self, table: pa.Table) -> JsonRows:
-        """Return rows that say what this table says, in the words of the lines wherever they still hold."""
+        """Return rows with the values of this table; unchanged values keep their spelling in the lines."""
         rows = self
         if table.column_names[: len(self.names)] != self.names:
             kept = [name for name in self.names if name in table.column_names]
             follows = table.column_names[: len(kept)] == kept
             rows = self.only(kept if follows else [name for name in table.column_names if name in kept])
-            # A column left out is no reason to change the order of what stays.
+            # Removing a column does not change the order of the others.
             rows = replace(rows, order=None if follows and self.order is None else tuple(table.column_names))
         beside: dict[str, Beside] = {}
         for new, values in zip(table.schema, table.columns, strict=True):
@@ -147,7 +147,7 @@ class JsonRows(LazyRows):
         return replace(rows, beside=beside, _made={})
 
     def compacted(self) -> JsonRows:
-        """Return the rows in a block of their own, if most of the block is not theirs."""
+        """Return the rows in a new block, if most of the old block belongs to other rows."""
         lengths = self.ends - self.starts
         if self.block.size <= 1.5 * int(lengths.sum()) + 65536:
             return self
@@ -162,7 +162,7 @@ class JsonRows(LazyRows):
         return self._lines.places()
 
     def _beside(self, name: str, values: pa.ChunkedArray) -> Beside:
-        """Return a column to lie beside the lines; where it says what they say, they are left to say it."""
+        """Return a separate column; unchanged values remain in the lines."""
         new = pa.field(name, values.type)
         if name not in self.line_names:
             return Beside(new, values)
@@ -187,7 +187,7 @@ class JsonRows(LazyRows):
 
 
 def parse_rows(lines: bytes) -> JsonRows:
-    """Return the documents in some lines; what is no document is left out.
+    """Return the documents in some lines; lines that are not documents are left out.
 
     >>> parse_rows(b'{"id": 1}\\n{"id": 2, "text": "x"}').to_table().to_pylist()
     [{'id': 1, 'text': None}, {'id': 2, 'text': 'x'}]
@@ -198,7 +198,7 @@ def parse_rows(lines: bytes) -> JsonRows:
 
 
 def join_rows(parts: Sequence[JsonRows]) -> JsonRows:
-    """Put rows of several blocks, as they were read, into one block."""
+    """Concatenate rows of several blocks, unchanged since they were read, into one block."""
     if len(parts) == 1:
         return parts[0]
     views = [memoryview(part.block) for part in parts]

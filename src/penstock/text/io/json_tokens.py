@@ -1,4 +1,4 @@
-"""JSON values to Arrow columns and back, exactly: no value is guessed into another type."""
+"""Convert JSON values to Arrow columns and back without loss: no value is converted to another type."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _decode_values = msgspec.json.Decoder(list[Any]).decode
 
 
 def column_of(name: str, tokens: Sequence[bytes]) -> tuple[pa.Field, pa.Array]:
-    """Return a column of values given as JSON, in a type of Arrow only where writing it gives the same JSON again."""
+    """Return a column of JSON values, with an Arrow type only if writing it restores the same JSON."""
     kinds = {token[:1] for token in tokens} - {b"n"}
     joined = b"[" + b",".join(tokens) + b"]"
     if kinds <= {b'"'}:
@@ -31,7 +31,7 @@ def column_of(name: str, tokens: Sequence[bytes]) -> tuple[pa.Field, pa.Array]:
 
 
 def _plain_values(joined: bytes) -> pa.Array | None:
-    """Return numbers or booleans as a typed array, if writing that array gives the very same text."""
+    """Return numbers or booleans as a typed array, if writing that array restores the same text."""
     try:
         values = _decode_values(joined)
     except msgspec.DecodeError:
@@ -54,7 +54,7 @@ def tokens_of(field: pa.Field, values: pa.Array | pa.ChunkedArray) -> list[bytes
     if is_json(field):
         return [b"null" if text is None else text.encode() for text in values.to_pylist()]
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
-        # None of these has a comma in it, so one call does for all.
+        # None of these contains a comma, so one call encodes all.
         listed = values.to_pylist() if values.null_count else np.asarray(values).tolist()
         return msgspec.json.encode(listed)[1:-1].split(b",") if listed else []
     encode = msgspec.json.Encoder(enc_hook=_plain).encode
@@ -62,7 +62,7 @@ def tokens_of(field: pa.Field, values: pa.Array | pa.ChunkedArray) -> list[bytes
 
 
 def python_values(field: pa.Field, values: pa.Array | pa.ChunkedArray) -> list[Any]:
-    """Return each value of a column as Python has it, JSON taken apart."""
+    """Return each value of a column as a Python value; JSON is parsed."""
     if is_json(field):
         return [None if text is None else decode_json(text) for text in values.to_pylist()]
     listed: list[Any] = values.to_pylist()
@@ -72,4 +72,4 @@ def python_values(field: pa.Field, values: pa.Array | pa.ChunkedArray) -> list[A
 def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever Arrow gives for a type msgspec does not know
     if hasattr(value, "isoformat"):  # a pandas timestamp, for times in nanoseconds
         return value.isoformat()
-    raise NotImplementedError(f"{type(value).__name__} has no form in JSON")
+    raise NotImplementedError(f"{type(value).__name__} cannot be written as JSON")

@@ -1,4 +1,4 @@
-"""Documents to lines of JSON: a line that nobody changed is copied, one that was changed is patched."""
+"""Write documents as JSON lines: an unchanged line is copied, a changed line is patched."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from penstock.text.io.json_fields import token_getter
 from penstock.text.io.json_rows import Beside, JsonRows
 from penstock.text.io.json_tokens import tokens_of
 
-_ROWS_AT_ONCE = 1000
-_BYTES_AT_ONCE = 1 << 20
+_ROWS_PER_WRITE = 1000
+_BYTES_PER_WRITE = 1 << 20
 _decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _encode = msgspec.json.encode
 
-# For each column beside the lines: its name, and per row its JSON or None where the line has it already.
+# For each separate column: its name, and per row its JSON, or None if the line has the value already.
 Patches = list[tuple[str, list[bytes | None]]]
 
 
 def write_table(table: pa.Table, stream: IO[bytes]) -> None:
-    """Write one JSON object a line; JSON text goes out as it came in."""
+    """Write one JSON object per line; JSON columns are written unchanged."""
     keys = [_encode(name) + b":" for name in table.column_names]
-    for batch in table.to_batches(max_chunksize=_ROWS_AT_ONCE):
+    for batch in table.to_batches(max_chunksize=_ROWS_PER_WRITE):
         columns = [
             [key + token for token in tokens_of(field, values)]
             for key, field, values in zip(keys, batch.schema, batch.columns, strict=True)
@@ -34,12 +34,12 @@ def write_table(table: pa.Table, stream: IO[bytes]) -> None:
 
 
 def write_rows(rows: JsonRows, stream: IO[bytes]) -> None:
-    """Write lines, copied where that is possible."""
+    """Write rows; lines are copied where possible."""
     if not rows.beside and rows.shows_all and rows.order is None:
         _copy(rows, stream)
         return
-    for first in range(0, len(rows), _ROWS_AT_ONCE):
-        part = rows.slice(first, _ROWS_AT_ONCE)
+    for first in range(0, len(rows), _ROWS_PER_WRITE):
+        part = rows.slice(first, _ROWS_PER_WRITE)
         patches: Patches = [(name, _new_tokens(column)) for name, column in part.beside.items()]
         if not part.shows_all or part.order is not None:
             stream.write(b"".join(_rebuilt(part, patches)))
@@ -50,9 +50,9 @@ def write_rows(rows: JsonRows, stream: IO[bytes]) -> None:
 
 
 def _copy(rows: JsonRows, stream: IO[bytes]) -> None:
-    """Copy the lines; neighbours in the block go out in one piece."""
+    """Copy the lines; adjacent lines of the block are written together."""
     view = memoryview(rows.block)
-    # Where only one byte lies between two lines it is the line end.
+    # If there is only one byte between two lines, it is the line break.
     breaks = np.flatnonzero(rows.starts[1:] != rows.ends[:-1] + 1)
     firsts = rows.starts[np.concatenate([[0], breaks + 1])] if len(rows) else rows.starts
     lasts = rows.ends[np.concatenate([breaks, [len(rows) - 1]])] if len(rows) else rows.ends
@@ -61,7 +61,7 @@ def _copy(rows: JsonRows, stream: IO[bytes]) -> None:
     for start, end in zip(firsts.tolist(), lasts.tolist(), strict=True):
         pending += [view[start:end], b"\n"]
         size += end - start + 1
-        if size >= _BYTES_AT_ONCE:
+        if size >= _BYTES_PER_WRITE:
             stream.write(b"".join(pending))
             pending, size = [], 0
     stream.write(b"".join(pending))
@@ -76,7 +76,7 @@ def _new_tokens(column: Beside) -> list[bytes | None]:
 
 
 def _lengthened(rows: JsonRows, patches: Patches) -> Iterator[bytes | memoryview]:
-    """Put values of new fields behind the others."""
+    """Append the values of new fields to the lines."""
     view = memoryview(rows.block)
     columns = [[b"," + _encode(name) + b":" + (token or b"null") for token in tokens] for name, tokens in patches]
     for (start, end), added in zip(rows.places(), zip(*columns, strict=True), strict=True):
@@ -86,7 +86,7 @@ def _lengthened(rows: JsonRows, patches: Patches) -> Iterator[bytes | memoryview
 
 
 def _patched(rows: JsonRows, patches: Patches) -> Iterator[bytes | memoryview]:
-    """Put new values into the lines, in place of old ones or behind the others, and leave every other byte."""
+    """Write new values into the lines, in place of old ones or appended; every other byte is kept."""
     view, base = memoryview(rows.block), rows.block.address
     columns = [(token_getter(name), b"," + _encode(name) + b":", tokens) for name, tokens in patches]
     for row, (start, end) in enumerate(rows.places()):
@@ -96,7 +96,7 @@ def _patched(rows: JsonRows, patches: Patches) -> Iterator[bytes | memoryview]:
             token = tokens[row]
             if token is None:
                 continue
-            old = pa.py_buffer(get(view[start:end]))  # a view of the block: its address says where it stands
+            old = pa.py_buffer(get(view[start:end]))  # a view of the block: its address is its position
             if old.size:
                 changes.append((old.address - base, old.size, token))
             else:
@@ -112,7 +112,7 @@ def _patched(rows: JsonRows, patches: Patches) -> Iterator[bytes | memoryview]:
 
 
 def _rebuilt(rows: JsonRows, patches: Patches) -> Iterator[bytes]:
-    """Make new lines of some of the fields, each value as it is spelled; what a line lacks it goes on lacking."""
+    """Build new lines from some of the fields, each value in its original spelling; missing fields stay missing."""
     view = memoryview(rows.block)
     visible = set(rows.line_names)
     named = dict(patches)
@@ -127,6 +127,6 @@ def _rebuilt(rows: JsonRows, patches: Patches) -> Iterator[bytes]:
                 token = bytes(document[name])
             if token is not None:
                 parts.append(keys[name] + token)
-        if not parts:  # an object without any field would be taken for a broken line
+        if not parts:  # an object without fields would be read as a bad line
             parts = [keys[name] + b"null" for name in order]
         yield b"{" + b",".join(parts) + b"}\n"

@@ -1,4 +1,4 @@
-"""Reading and writing JSON lines."""
+"""Read and write JSON Lines."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from penstock.text.io.writer import DocumentWriter
 
 _ON_BAD_LINE = ("skip", "fail")
 MAX_LINE_BYTES = 256_000_000
-# So many lines without a single document among them, and the file is something else.
+# After this many lines without a single document the file is not JSON Lines.
 _ENOUGH_BAD_LINES = 1000
-# How the first line of a file of something else is shown, and what the file is then.
+# First characters of other file types, as an excerpt shows them, and what the file is.
 _OTHER_BEGINNINGS = {
     "\x1f\\x8b": "compressed with gzip; its name must end in .gz",
     "(\\xb5/\\xfd": "compressed with zstd; its name must end in .zst",
@@ -46,27 +46,37 @@ class _File:
 
     path: str
     start: int
-    # Whether the task names all of the file.
+    # True if the task covers the whole file.
     is_whole: bool
     lines: int = 0
     good: int = 0
-    # Lines that are no document; those that are too long to tell do not count.
+    # Lines that are not documents. Lines that are too long are not counted.
     bad: int = 0
-    # The first line that is no document: its number, and the line.
+    # The first line that is not a document: its number, and the line.
     first_bad: tuple[int | None, BadLine] | None = None
 
     def line_number(self, bad: BadLine) -> int | None:
-        """Return the number of a line, where the lines before it were counted."""
+        """Return the number of a line; None if the lines before it were not counted."""
         return self.lines + bad.number if self.start == 0 else None
 
 
 class JsonlReaderStage(DocumentReaderStage):
-    """Reads a group of JSONL files, or a part of one.
+    """Read a group of JSONL files, or a part of one file.
 
-    A line that is no JSON object goes to the dead-letter file with file, line number, byte and reason, and the rest is
-    read; ``on_bad_line="fail"`` stops instead. With a ``text_field`` a line without text there is bad too. A file
-    without a single good line is taken for something else and stops the run. A line of more than ``max_line_bytes`` is
-    bad too, and is never held in memory as a whole.
+    A line that is not a JSON object goes to the dead-letter file with file, line number, byte and reason, and the rest
+    is read; ``on_bad_line="fail"`` stops the run instead. With ``text_field`` a line without text in that field is bad
+    too, and so is a line of more than ``max_line_bytes``, which is never held in memory as a whole. A file without a
+    single good line is not a JSONL file and stops the run.
+
+    >>> import tempfile
+    >>> from penstock.core.files import FileGroupTask
+    >>> from penstock.testing import run_stage_with_rejections
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
+    ...     _ = file.write('{"text": "one"}' + chr(10) + "not JSON")
+    ...     file.flush()
+    ...     [batch], [rejected] = run_stage_with_rejections(JsonlReaderStage(), FileGroupTask("demo", [file.name]))
+    >>> batch.to_pyarrow().to_pylist(), rejected.position
+    ([{'text': 'one'}], 2)
     """
 
     name = "jsonl_reader_stage"
@@ -91,7 +101,7 @@ class JsonlReaderStage(DocumentReaderStage):
         self.max_line_bytes = parse_bytes(max_line_bytes)
 
     def read_pieces(self, task: FileGroupTask, blocksize: int) -> Iterator[ReadBatch]:
-        """Read the lines of a task; small files become one piece."""
+        """Read the lines of a task; small files are read as one piece."""
         held: list[tuple[JsonRows, npt.NDArray[np.int64]]] = []
         held_bytes = 0
         part = task.reader_config.get("part")
@@ -151,13 +161,13 @@ class JsonlReaderStage(DocumentReaderStage):
         return JsonRows(block.data, scan.starts, scan.ends, tuple(scan.names))
 
     def _set_rest_aside(self, file: _File, block: LineBlock, scan: Scan) -> None:
-        """Say of a file that was cut short how much of it there is."""
+        """Reject the rest of a truncated file, and report how many documents it had."""
         if not file.good:
             raise InputError(f"{file.path}: cannot be read: {block.trouble}")
         end = block.data.size
         rest = scan.bad_lines.pop() if scan.bad_lines and scan.bad_lines[-1].number == scan.lines else None
         file.bad -= rest is not None and not rest.is_too_long
-        reason = f"{block.trouble}, behind {file.good} documents; the rest is missing"
+        reason = f"{block.trouble}, after {file.good} documents; the rest is missing"
         self._set_aside(
             file,
             reason,
@@ -203,7 +213,10 @@ def _something_else(file: _File) -> str:
 
 
 class JsonlReader(DocumentReader):
-    """Reads documents from JSONL files, compressed or not.
+    """Read documents from JSONL files, compressed or not.
+
+    ``blocksize`` ("64MB") or ``files_per_partition`` sets how much is read at a time; a larger file is split at lines.
+    Lines that cannot be read go to the dead-letter file, or stop the run with ``on_bad_line="fail"``.
 
     >>> from penstock.core.composite import expand
     >>> [stage.name for stage in expand([JsonlReader("crawl/*.jsonl.gz", files_per_partition=8)])]
@@ -234,10 +247,11 @@ class JsonlReader(DocumentReader):
 
 
 class JsonlWriter(DocumentWriter):
-    """Writes each batch as a JSONL file, one object a line.
+    """Write each batch as a JSONL file, one object per line.
 
-    A line that was read from JSON lines and that no stage changed is copied; of one that was changed, only the changed
-    values. ``compression`` is "gzip", "zstd", "bz2" or "xz"; a ``file_extension`` such as ".jsonl.gz" says the same.
+    A line that was read from JSONL and that no stage changed is copied byte for byte; in a changed line only the
+    changed values are written anew. ``compression`` is "gzip", "zstd", "bz2" or "xz"; a ``file_extension`` such as
+    ".jsonl.gz" has the same effect.
 
     >>> JsonlWriter("clean/", compression="zstd").file_extension
     'jsonl.zst'
@@ -274,7 +288,7 @@ class JsonlWriter(DocumentWriter):
             self.file_extension += ending
 
     def write_documents(self, task: DocumentBatch, stream: IO[bytes]) -> None:
-        """Write the documents; what came from JSON lines and was not touched is copied."""
+        """Write the documents; unchanged lines of JSONL input are copied."""
         rows = task.to_lazy()
         with compressing(stream, compression_of(f".{self.file_extension}")) as compressed:
             if isinstance(rows, JsonRows):

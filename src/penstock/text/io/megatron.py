@@ -34,13 +34,26 @@ _CODES = {np.dtype(np.uint16): 8, np.dtype(np.int32): 4}
 
 
 class MegatronTokenizerWriter(DocumentWriter):
-    """Writes each batch as a pair of files that Megatron trains on: one sequence per document.
+    """Write each batch as a pair of files that Megatron trains on, one sequence per document.
 
-    ``model_identifier`` names a tokenizer on the hub, in a folder or in a ``tokenizer.json``. Tokens take two bytes
-    where the vocabulary allows it, else four. ``append_eod`` puts the end-of-text token after each document. An empty
-    or null document is a sequence of no tokens, so that sequence and row agree; a batch without any token writes
-    nothing, for Megatron cannot open an empty file. Tokens are written as they are made,
-    ``tokenization_batch_size`` documents at a time. Needs ``penstock[models]``.
+    ``model_identifier`` names a tokenizer on the Hugging Face hub, in a folder or in a ``tokenizer.json``. A token
+    takes two bytes if the vocabulary allows it, otherwise four. ``append_eod`` appends the end-of-text token to each
+    document. An empty or null document is a sequence of no tokens, so sequence numbers and row numbers agree. A batch
+    without any token writes no file, because Megatron cannot open an empty one. ``tokenization_batch_size`` documents
+    are tokenized and written at a time. Needs ``penstock[models]``.
+
+    >>> import tempfile
+    >>> from tokenizers import Tokenizer, models, pre_tokenizers
+    >>> from penstock.testing import make_batch, run_stage
+    >>> tokenizer = Tokenizer(models.WordLevel({"one": 0, "two": 1, "<unk>": 2}, unk_token="<unk>"))
+    >>> tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     tokenizer.save(f"{folder}/tokenizer.json")
+    ...     writer = MegatronTokenizerWriter(f"{folder}/tokens", f"{folder}/tokenizer.json")
+    ...     [written] = run_stage(writer, make_batch(["one two one", "two"]))
+    ...     tokens = np.fromfile(written.data[0], np.uint16)
+    >>> tokens.tolist()
+    [0, 1, 0, 1]
     """
 
     name = "megatron_tokenizer_writer"
@@ -82,11 +95,11 @@ class MegatronTokenizerWriter(DocumentWriter):
         self._tokenizer: Any = None
 
     def setup_on_node(self, node_info: NodeInfo | None = None, worker_metadata: WorkerMetadata | None = None) -> None:
-        """See that the tokenizer is there."""
+        """Fetch the tokenizer if it is not on this machine."""
         self._source.fetch()
 
     def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
-        """Open it."""
+        """Open the tokenizer."""
         self._tokenizer = self._source.open()
         if self.append_eod and self._tokenizer.eos_token_id is None:
             raise InputError(
@@ -95,7 +108,7 @@ class MegatronTokenizerWriter(DocumentWriter):
             )
 
     def process(self, task: DocumentBatch) -> FileGroupTask | None:
-        """Write one pair of files, named after where its documents come from."""
+        """Write one pair of files, named after the input that the documents come from."""
         stem = self.stem_of(task)
         texts = text_column(task, self.text_field)
         if texts is None:
@@ -103,14 +116,14 @@ class MegatronTokenizerWriter(DocumentWriter):
             raise StageError(f"stage '{self.name}': column '{self.text_field}' holds {kind}, not text. Set text_field.")
         kind = np.dtype(np.uint16 if self._vocabulary <= 2**16 else np.int32)
         try:
-            # The index is the last to appear: where there is one, its tokens are there too.
+            # The index is published last: where there is an index, its tokens are complete.
             with atomic_write(f"{stem}.idx", self.storage_options) as index:
                 with atomic_write(f"{stem}.bin", self.storage_options) as tokens:
                     lengths = self._write_tokens(texts, kind, tokens)
                 _write_index(lengths, kind, index)
         except _NoTokens:
             for extension in ("idx", "bin"):
-                self._remove_if_there(f"{stem}.{extension}")  # an earlier run may have had documents here
+                self._remove_if_there(f"{stem}.{extension}")  # an earlier run may have written files here
             return None
         self._log_metrics({"tokens": float(lengths.sum()), "documents_without_tokens": float((lengths == 0).sum())})
         metadata = {
@@ -132,7 +145,7 @@ class MegatronTokenizerWriter(DocumentWriter):
         return ("bin", "idx")
 
     def before_run(self, *, resuming: bool) -> None:
-        """Look at what lies in the output folder; what is overwritten has an index beside it."""
+        """Check the output folder; with ``mode="overwrite"`` remove old index files too."""
         super().before_run(resuming=resuming)
         filesystem, folder = filesystem_of(self.path, self.storage_options)
         if self.mode == "overwrite" and not resuming and filesystem.isdir(folder):
@@ -142,11 +155,11 @@ class MegatronTokenizerWriter(DocumentWriter):
 
     @property
     def _vocabulary(self) -> int:
-        """How many ids there can be: tokens added to a vocabulary count too."""
+        """The number of token ids, tokens added to the vocabulary included."""
         return max(len(self._tokenizer), self._tokenizer.vocab_size or 0)
 
     def _write_tokens(self, texts: pa.Array, kind: np.dtype[Any], stream: IO[bytes]) -> npt.NDArray[np.int32]:
-        """Write the tokens of all documents, and return how many each has."""
+        """Write the tokens of all documents, and return the number of tokens of each."""
         lengths = [np.zeros(0, np.int32)]
         for documents in self._encoded(texts):
             lengths.append(np.array([len(document) for document in documents], np.int32))

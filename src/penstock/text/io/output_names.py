@@ -1,7 +1,7 @@
-"""Names of output files: they follow from the input, and those of another input never replace what is there.
+"""Name output files after the input, so that files of another input are never replaced.
 
-A name is a hash of the task's lineage, in which files are known by their names below the path that was given. So moving
-a data set renames nothing, but ``day1/crawl/part-0.jsonl`` and ``day2/crawl/part-0.jsonl`` have the same one. Each
+A name is a hash of the task's lineage, in which files are identified by their path below the input path. So moving a
+data set renames nothing, but ``day1/crawl/part-0.jsonl`` and ``day2/crawl/part-0.jsonl`` have the same name. Each
 output folder therefore has a record of the origins (see ``SizedFile.origin``) whose documents are in it. The first run
 names its files by lineage alone; those of an origin that is added later are named by lineage and origin.
 """
@@ -28,7 +28,7 @@ RECORD = "origins.json"
 
 @dataclass(frozen=True)
 class NamesApart:
-    """What is added to the names of files, by origin, and where there is no origin."""
+    """The suffixes that are hashed into file names, by origin, and for tasks without an origin."""
 
     added: dict[str, str] = field(default_factory=dict)
     otherwise: str = ""
@@ -44,10 +44,10 @@ class NamesApart:
         is_empty: bool,
         resuming: bool,
     ) -> NamesApart:
-        """Decide how the files of a run are named, and put its origins on record.
+        """Decide how the files of a run are named, and record its origins.
 
-        ``is_empty`` says that no file of an earlier run is in the folder. A run that is ``resuming`` keeps its names.
-        Raise if there are such files and nothing tells which input they were made of.
+        ``is_empty`` means that the folder has no file of an earlier run. A ``resuming`` run keeps its names. Raises an
+        error if there are such files and no record of the input they were made from.
         """
         path = f"{folder.rstrip('/')}/{FOLDER_NAME}/{RECORD}"
         record = _read(path, storage_options)
@@ -70,13 +70,13 @@ class NamesApart:
 
 
 def name_of(task: Task[Any], apart: NamesApart) -> str:
-    """Return a name that is the same for the same input, and different for every task of a run."""
+    """Return a file name that depends only on the input and is unique within the run."""
     origin = origin_of(task)
     return _name(task.task_id, apart.otherwise if origin is None else apart.added.get(origin, ""))
 
 
 def names_of(task_id: str, apart: NamesApart) -> list[str]:
-    """Return the names that a task may have, whatever its origin."""
+    """Return the possible file names of a task, one per origin."""
     return [_name(task_id, added) for added in sorted({"", apart.otherwise, *apart.added.values()})]
 
 
@@ -85,7 +85,7 @@ def _name(task_id: str, added: str) -> str:
 
 
 def is_name(stem: str) -> bool:
-    """Tell whether a file name without its extension is one of these, or a numbered part of one.
+    """Return True if a file name without extension is such a name, or a numbered part of one.
 
     >>> is_name("0123456789ab"), is_name("0123456789ab_12"), is_name("part-0")
     (True, True, False)
@@ -94,7 +94,7 @@ def is_name(stem: str) -> bool:
 
 
 def _place(origin: str) -> str:
-    """Return the same words for one origin, whatever links lead to it."""
+    """Return the canonical path of an origin, with links resolved."""
     return resolved(origin) if origin.startswith("/") or "://" in origin else origin
 
 

@@ -1,4 +1,4 @@
-"""Reading and writing Parquet."""
+"""Read and write Parquet."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from penstock.text.io.writer import DocumentWriter
 from penstock.text.text_column import is_text
 
 MAX_ROW_BYTES = 256_000_000
-# What is given to the ParquetFile, not to its read method.
+# Options of ParquetFile, not of its read method.
 _FILE_OPTIONS = ("memory_map", "buffer_size", "pre_buffer", "coerce_int96_timestamp_unit", "decryption_properties")
-# What is taken out of a file at a time: a block is put together from so many, so that none is much too large.
+# A block is assembled from this many batches, so that its size stays close to the limit.
 _BATCHES_PER_BLOCK = 8
-_LARGEST_BATCH = 1024
-# Values longer than this on average hardly ever repeat.
-_LONGEST_REPEATED = 256
-# A row group is what a reader takes at a time: no larger than this.
+_MAX_BATCH_ROWS = 1024
+# Columns with a longer average value are not dictionary-encoded: long values hardly ever repeat.
+_MAX_DICTIONARY_VALUE_BYTES = 256
+# The largest row group written: a reader takes one row group at a time.
 _ROW_GROUP_BYTES = 128 << 20
-# After so much Arrow looks whether a page is full (1 MB); by default after 1,024 rows, however large they are.
+# Arrow checks after this many bytes whether a page is full (1 MB); its default is 1,024 rows of any size.
 _PAGE_BYTES = 256 << 10
 
 
@@ -49,7 +49,7 @@ class _Rows(NamedTuple):
 
 
 class _Look(NamedTuple):
-    """What is known of a file before it is read: the row groups that are meant, and their size when decompressed."""
+    """The metadata of a file before it is read: the row groups of the task, and their decompressed size."""
 
     metadata: Any
     groups: list[int]
@@ -57,9 +57,20 @@ class _Look(NamedTuple):
 
 
 class ParquetReaderStage(DocumentReaderStage):
-    """Reads a group of Parquet files, or some row groups of one.
+    """Read a group of Parquet files, or some row groups of one file.
 
     A row of more than ``max_row_bytes`` goes to the dead-letter file with file and row number, and the rest is read.
+    With ``text_field`` every file must have that column.
+
+    >>> import tempfile
+    >>> import pyarrow.parquet as pq
+    >>> from penstock.core.files import FileGroupTask
+    >>> from penstock.testing import run_stage
+    >>> with tempfile.NamedTemporaryFile(suffix=".parquet") as file:
+    ...     pq.write_table(pa.table({"id": [1, 2], "text": ["one", "two"]}), file.name)
+    ...     [batch] = run_stage(ParquetReaderStage(fields=["text"]), FileGroupTask("demo", [file.name]))
+    >>> batch.to_pyarrow().to_pylist()
+    [{'text': 'one'}, {'text': 'two'}]
     """
 
     name = "parquet_reader_stage"
@@ -84,7 +95,7 @@ class ParquetReaderStage(DocumentReaderStage):
         """Read the rows of a task: in one piece if that fits into a block, otherwise in several."""
         looks = [self._look(path, task.reader_config.get("part")) for path in task.data]
         in_one = sum(look.size for look in looks) <= blocksize
-        # Where many rows share a value, what is read is larger than its file says; a little more is no matter.
+        # With repeated values the data is larger than the metadata says; slightly more is acceptable.
         limit = 2 * blocksize if in_one else blocksize
         held: list[_Rows] = []
         held_bytes, is_last = 0, True
@@ -102,7 +113,7 @@ class ParquetReaderStage(DocumentReaderStage):
             yield _piece(held, is_last)
 
     def _look(self, path: str, part: tuple[int, int] | None) -> _Look:
-        """Look at what a file holds, without keeping it open: there may be thousands in a task."""
+        """Read the metadata of a file and close it again: a task may have thousands of files."""
         with self._opened(path) as file:
             for field, parameter in [*((field, None) for field in self.fields or ()), (self.text_field, "text_field")]:
                 if field is not None and field not in file.schema_arrow.names:
@@ -111,13 +122,13 @@ class ParquetReaderStage(DocumentReaderStage):
             return _Look(file.metadata, groups, _bytes_of(file, groups, self.fields))
 
     def _rows(self, task: FileGroupTask, looks: list[_Look], blocksize: int) -> Iterator[_Rows]:
-        """Read the files of a task one after the other, in small batches: their size is known once they are read."""
+        """Read the files of a task in turn, in small batches: their size is known only once they are read."""
         for number, (path, (metadata, groups, size)) in enumerate(zip(task.data, looks, strict=True)):
             with self._opened(path, metadata) as file, _naming(path):
                 where, given = _rows_of(file, groups), 0
                 fitting = len(where) * blocksize // (_BATCHES_PER_BLOCK * max(size, 1))
                 for batch in file.iter_batches(
-                    batch_size=max(1, min(fitting, _LARGEST_BATCH)), row_groups=groups, **self._read_options()
+                    batch_size=max(1, min(fitting, _MAX_BATCH_ROWS)), row_groups=groups, **self._read_options()
                 ):
                     numbers = where[given : given + batch.num_rows]
                     given += batch.num_rows
@@ -128,7 +139,7 @@ class ParquetReaderStage(DocumentReaderStage):
     def _without_large_rows(
         self, path: str, numbers: npt.NDArray[np.int64], batch: pa.RecordBatch
     ) -> tuple[npt.NDArray[np.int64], pa.RecordBatch]:
-        """Set rows aside that are larger than allowed."""
+        """Reject rows that are larger than allowed."""
         if batch.nbytes <= self.max_row_bytes:
             return numbers, batch
         sizes = np.array([batch.slice(row, 1).nbytes for row in range(batch.num_rows)])
@@ -146,7 +157,7 @@ class ParquetReaderStage(DocumentReaderStage):
         options = {key: self.read_kwargs[key] for key in _FILE_OPTIONS if key in self.read_kwargs}
         with _stored(path, self.storage_options) as stream:
             with _naming(path):
-                # Without pre_buffer: it would fetch every row group before the first is asked for.
+                # Without pre_buffer, which would fetch every row group before the first is read.
                 file = pq.ParquetFile(stream, metadata=metadata, **{"pre_buffer": False, **options})
             yield file
 
@@ -159,7 +170,7 @@ class ParquetReaderStage(DocumentReaderStage):
 
 @contextmanager
 def _stored(path: str, storage_options: dict[str, Any] | None) -> Iterator[Any]:
-    """Open a file; one of this machine's in Arrow's own way, which needs no Python to read it."""
+    """Open a file; a local file with Arrow's own reader, which does not go through Python."""
     filesystem, name = filesystem_of(path, storage_options)
     if not is_local(filesystem):
         with open_stored(path, storage_options) as stream:
@@ -171,14 +182,14 @@ def _stored(path: str, storage_options: dict[str, Any] | None) -> Iterator[Any]:
 
 
 def _beginning(row: pa.RecordBatch, text_field: str | None) -> str:
-    """Return the beginning of the text of a row, or of its first column that is text."""
+    """Return the beginning of a row's text, or of its first text column."""
     texts = [name for name, column in zip(row.schema.names, row.columns, strict=True) if is_text(column.type)]
     wanted = text_field if text_field in texts else next(iter(texts), None)
     return "" if wanted is None else pc.utf8_slice_codeunits(row[wanted], 0, MAX_EXCERPT)[0].as_py() or ""
 
 
 def _piece(held: list[_Rows], is_last: bool) -> ReadBatch:
-    """Put rows together and let go of them: nobody here may hold a block that has been given out."""
+    """Concatenate rows and clear ``held``: no reference to an emitted block may remain here."""
     where = np.concatenate([places(rows.file, rows.numbers) for rows in held])
     tables = [
         pa.Table.from_batches([rows.batch for rows in of_file])
@@ -190,7 +201,7 @@ def _piece(held: list[_Rows], is_last: bool) -> ReadBatch:
 
 
 class _naming:  # noqa: N801 - reads as a word in a with statement
-    """Say which file is damaged."""
+    """Add the name of the file to an error."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -200,21 +211,23 @@ class _naming:  # noqa: N801 - reads as a word in a with statement
 
     def __exit__(self, _type: object, error: BaseException | None, _traceback: object) -> None:
         if isinstance(error, pa.ArrowInvalid):
-            raise InputError(f"{self._path}: not a whole Parquet file: {error}") from error
+            raise InputError(f"{self._path}: not a complete Parquet file: {error}") from error
         if isinstance(error, OSError):
             with reading(self._path):
                 raise error
 
 
 def _may_repeat(table: pa.Table) -> list[str] | bool:
-    """Return the columns for which a dictionary is tried: not texts, which takes a quarter of the time, for nothing."""
+    """Return the columns for which a dictionary is tried: not texts, where it only costs time."""
     if any(pa.types.is_nested(field.type) for field in table.schema):
         return True
-    return [name for name in table.column_names if table[name].nbytes < _LONGEST_REPEATED * max(table.num_rows, 1)]
+    return [
+        name for name in table.column_names if table[name].nbytes < _MAX_DICTIONARY_VALUE_BYTES * max(table.num_rows, 1)
+    ]
 
 
 def _rows_of(file: Any, groups: list[int]) -> npt.NDArray[np.int64]:  # noqa: ANN401
-    """Return the numbers that the rows of some row groups have in their file."""
+    """Return the row numbers, within the file, of some row groups."""
     sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
     first = [0, *accumulate(sizes)]
     rows = [np.arange(first[group], first[group] + sizes[group]) for group in groups]
@@ -222,7 +235,7 @@ def _rows_of(file: Any, groups: list[int]) -> npt.NDArray[np.int64]:  # noqa: AN
 
 
 def _bytes_of(file: Any, groups: list[int], fields: list[str] | None) -> int:  # noqa: ANN401
-    """Return how large some row groups are when decompressed, as far as they will be read."""
+    """Return the decompressed size of the columns to be read of some row groups."""
     total = 0
     for group in (file.metadata.row_group(number) for number in groups):
         columns = (group.column(at) for at in range(group.num_columns))
@@ -232,7 +245,15 @@ def _bytes_of(file: Any, groups: list[int], fields: list[str] | None) -> int:  #
 
 
 class ParquetReader(DocumentReader):
-    """Reads documents from Parquet files; with a ``text_field`` every file must have that column."""
+    """Read documents from Parquet files; with ``text_field`` every file must have that column.
+
+    ``blocksize`` ("64MB", decompressed) or ``files_per_partition`` sets how much is read at a time; a larger file is
+    split between row groups. ``read_kwargs`` are those of ``pyarrow.parquet``.
+
+    >>> from penstock.core.composite import expand
+    >>> [stage.name for stage in expand([ParquetReader("crawl/", fields=["url", "text"])])]
+    ['file_partitioning', 'parquet_reader_stage']
+    """
 
     name = "parquet_reader"
     default_extensions: ClassVar[tuple[str, ...]] = PARQUET
@@ -257,11 +278,19 @@ class ParquetReader(DocumentReader):
 
 
 class ParquetWriter(DocumentWriter):
-    """Writes each batch as a Parquet file; ``write_kwargs`` are those of ``pyarrow.parquet.write_table``.
+    """Write each batch as a Parquet file; ``write_kwargs`` are those of ``pyarrow.parquet.write_table``.
 
-    ``compression`` is one that Parquet knows ("snappy" unless said otherwise). A value that Arrow has no exact type for
-    (see ``core.json_column``) is written as its JSON text, in a string column whose field is marked, and is itself
-    again when Penstock reads the file.
+    ``compression`` is one that Parquet supports; the default is "snappy". A value without an exact Arrow type is
+    written as JSON text in a string column whose field is marked. Penstock restores the value when it reads the file.
+
+    >>> import tempfile
+    >>> import pyarrow.parquet as pq
+    >>> from penstock.testing import make_batch, run_stage
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     [written] = run_stage(ParquetWriter(folder, fields=["text"]), make_batch(["one", "two"]))
+    ...     rows = pq.read_table(written.data[0]).to_pylist()
+    >>> rows
+    [{'text': 'one'}, {'text': 'two'}]
     """
 
     name = "parquet_writer"
@@ -281,7 +310,7 @@ class ParquetWriter(DocumentWriter):
         rows_per_byte = table.num_rows / max(table.nbytes, 1)
         options: dict[str, Any] = {
             "row_group_size": max(1, int(_ROW_GROUP_BYTES * rows_per_byte)),
-            "write_batch_size": max(1, min(_LARGEST_BATCH, int(_PAGE_BYTES * rows_per_byte))),
+            "write_batch_size": max(1, min(_MAX_BATCH_ROWS, int(_PAGE_BYTES * rows_per_byte))),
             "use_dictionary": _may_repeat(table),
         }
         if self.compression is not None:

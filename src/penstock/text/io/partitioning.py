@@ -1,4 +1,4 @@
-"""The source of every reader: which files there are, which are read together, and where large ones are cut."""
+"""List the input files, group small ones into tasks, and split large ones: the source of every reader."""
 
 from __future__ import annotations
 
@@ -17,21 +17,31 @@ from penstock.storage.compression import compression_of
 from penstock.storage.formats import JSONL, PARQUET
 from penstock.storage.listing import NOT_READ, describe, list_files
 
-# What a reader takes at a time if nobody said; halved until it fits the memory there is.
+# The default block size; halved until a block fits into the memory of a worker.
 DEFAULT_BLOCKSIZE = 64 << 20
 SMALLEST_BLOCKSIZE = 1 << 20
-# A worker holds a block about so many times over: as read, taken apart, in the hands of a filter, on its way out.
-_TIMES_HELD = 8
+# The memory a worker needs per block, in blocks: raw bytes, parsed rows, copies made by filters, output.
+_BLOCKS_HELD_PER_WORKER = 8
 
 _CUTS: dict[str, Callable[[SizedFile, int], Iterator[SizedFile]]] = {"lines": cut_by_bytes, "row groups": cut_by_pieces}
 
 
 class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
-    """Lists files, folders, globs or URLs, and groups the files into tasks.
+    """List files, folders, globs or URLs, and group the files into tasks.
 
-    ``files_per_partition`` counts files, ``blocksize`` bytes ("64MB"); give one of them, or none for a task per file.
-    ``cut`` says where a file larger than a block may be cut, for readers that can read a part: at "lines", where
-    a compressed file is not, or between "row groups", whose size is what they are when decompressed.
+    ``files_per_partition`` is a number of files, ``blocksize`` a number of bytes ("64MB"). Set one of them; with
+    neither, each file is a task. ``cut`` says where a file larger than a block may be split, for readers that can read
+    a part: at "lines" (not in compressed files) or between "row groups" (whose decompressed size counts). ``limit``
+    keeps the first tasks only.
+
+    >>> import pathlib, tempfile
+    >>> from penstock import EmptyTask
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in ("a.jsonl", "b.jsonl", "c.jsonl"):
+    ...         pathlib.Path(folder, name).touch()
+    ...     tasks = FilePartitioningStage(folder, files_per_partition=2).process(EmptyTask())
+    >>> [[path.rpartition("/")[2] for path in task.data] for task in tasks]
+    [['a.jsonl', 'b.jsonl'], ['c.jsonl']]
     """
 
     name = "file_partitioning"
@@ -65,12 +75,12 @@ class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
         self.storage_options = storage_options
         self.limit = limit
         self.cut = cut
-        # A bound of one's own on what a worker may hold, whatever the machine has.
+        # An additional limit on the memory of a worker, set by the stage that uses this one.
         self.memory_per_worker = inf
-        # Up to how many bytes of small files are read together where the user did not say; None: each is a task.
+        # Small files are grouped up to this many bytes if the user set no size; None: each file is a task.
         self.together_bytes: int | None = None
         self._default_blocksize = DEFAULT_BLOCKSIZE
-        # What was found when the files were last listed, and is not read: how many for each reason.
+        # Files that the last listing found and that are not read: their number by reason.
         self._not_read: dict[str, int] = {}
 
     def process(self, task: EmptyTask) -> list[FileGroupTask]:
@@ -109,31 +119,31 @@ class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
         return with_row_groups(files, self._block, self.storage_options)
 
     def partition_files(self, files: Sequence[SizedFile]) -> list[list[SizedFile]]:
-        """Return the groups, of which ``limit`` keeps the first."""
+        """Group the files into tasks; ``limit`` keeps the first groups."""
         parts = [part for file in files for part in self._parts(file)]
         blocksize = self.blocksize if self.files_per_partition or self.blocksize else self.together_bytes
         return list(group_files(parts, self.files_per_partition, blocksize))[: self.limit]
 
     def fit_to(self, memory_per_worker: float, memory_budget: int | None = None) -> None:
-        """Choose the block size, where the user did not, so that what a worker holds of it fits.
+        """Choose the block size, unless the user set one, so that a worker has enough memory for it.
 
-        A power of two, so that machines that differ a little cut alike and name their output alike.
+        It is a power of two, so that machines of slightly different size split files alike and name their output alike.
         """
-        bound = min(memory_per_worker, self.memory_per_worker) / _TIMES_HELD
+        bound = min(memory_per_worker, self.memory_per_worker) / _BLOCKS_HELD_PER_WORKER
         if memory_budget is not None:
-            bound = min(bound, memory_budget / _TIMES_HELD)
+            bound = min(bound, memory_budget / _BLOCKS_HELD_PER_WORKER)
         block = DEFAULT_BLOCKSIZE
         while block > bound and block > SMALLEST_BLOCKSIZE:
             block //= 2
         self._default_blocksize = block
 
     def before_run(self, *, resuming: bool) -> None:
-        """Say on the console which files are not read; the plan of the run listed them."""
+        """Print which files are not read; planning the run has listed them."""
         if self._not_read:
             print(f"{', '.join(self.reads_from())}: {describe(self._not_read)}", file=sys.stderr)
 
     def get_config(self) -> dict[str, Any]:
-        """Return the parameters, and the block size that will be used: another one gives other tasks."""
+        """Return the parameters and the actual block size: another block size leads to other tasks."""
         return {**super().get_config(), "blocksize": self._block}
 
     def reads_from(self) -> list[str]:
@@ -142,7 +152,7 @@ class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
         return [str(path) for path in given]
 
     def num_workers(self) -> int:
-        """One listing is enough."""
+        """Return 1: the input is listed once."""
         return 1
 
     @property

@@ -1,4 +1,4 @@
-"""What all document readers share: a composite that lists files, and a stage that reads a group of them."""
+"""The base of all document readers: a composite that lists files, and a stage that reads a group of them."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from penstock.text.io.partitioning import DEFAULT_BLOCKSIZE, FilePartitioningSta
 
 
 class ReadBatch(NamedTuple):
-    """Documents of a task, no more of them than fit into a block."""
+    """Documents of a task, at most one block of them."""
 
     documents: LazyRows | pa.Table
-    # Where each lies: the file, by its number in the task, and the byte of a line or the number of a row in it.
+    # The place of each document: the number of its file in the task, and the byte or row in that file.
     places: npt.NDArray[np.int64]
-    # Whether the task holds no more.
+    # True if these are the last documents of the task.
     is_last: bool
 
 
 class DocumentReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
-    """Reads a group of files into one batch, or, where they are too large for that, into one after the other.
+    """Read a group of files into one batch, or into several if the files are larger than a block.
 
-    A subclass knows the format. With ``rows_are_places`` a document's source row is its byte (or row) in its file,
-    which is the same whatever is read together with it, instead of its number among the documents of the task.
+    A subclass implements the format. With ``rows_are_places`` a document's source row is its byte (or row) in its file,
+    which does not depend on the files read together with it, instead of its number among the documents of the task.
     """
 
-    # Which read_kwargs the format knows; None: whatever its library takes.
+    # The read_kwargs of the format; None: any that its library takes.
     known_read_kwargs: ClassVar[tuple[str, ...] | None] = ("storage_options",)
 
     def __init__(
@@ -58,11 +58,11 @@ class DocumentReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
                 )
 
     def read_pieces(self, task: FileGroupTask, blocksize: int) -> Iterator[ReadBatch]:
-        """Read the documents of a task, a block at a time."""
+        """Read the documents of a task, one block at a time."""
         raise NotImplementedError
 
     def process(self, task: FileGroupTask) -> DocumentBatch | Iterator[DocumentBatch] | None:
-        """Read the files; None if they hold no document, one batch if that holds them all."""
+        """Read the files; return None if they hold no document, one batch if it holds them all."""
         pieces = self.read_pieces(task, task.reader_config.get("blocksize", DEFAULT_BLOCKSIZE))
         first = next(pieces, None)
         if first is None:
@@ -72,12 +72,12 @@ class DocumentReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
         return self._batches(task, first, pieces)
 
     def is_fanout_stage(self) -> bool:
-        """Say no: a piece goes on in the worker that read it, because a block costs more to move than to filter."""
+        """Return False: a block costs more to move than to filter, so it stays in the worker that read it."""
         return False
 
     def _batches(self, task: FileGroupTask, first: ReadBatch, others: Iterator[ReadBatch]) -> Iterator[DocumentBatch]:
         piece: ReadBatch | None = first
-        del first  # nothing here may hold a block that has been given out
+        del first  # keep no reference to a block after it was yielded
         count = 0
         file_starts: dict[int, int] = {}
         while piece is not None:
@@ -88,7 +88,7 @@ class DocumentReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
             piece = next(others, None)
 
     def _batch(self, task: FileGroupTask, piece: ReadBatch, already: int, file_starts: dict[int, int]) -> DocumentBatch:
-        """Make a batch of a piece; ``file_starts`` says which document of the task is the first of each file so far."""
+        """Make a batch; ``file_starts`` holds the first document of each file so far."""
         batch = DocumentBatch(task.dataset_name, piece.documents)
         numbers = np.arange(already, already + batch.num_items, dtype=np.int64)
         batch.source_rows = piece.places if self.rows_are_places else numbers
@@ -103,26 +103,26 @@ class DocumentReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
 
     @property
     def storage_options(self) -> dict[str, Any] | None:
-        """How to reach the files, as fsspec takes it."""
+        """The options for reaching the files, as fsspec takes them."""
         options: dict[str, Any] | None = self.read_kwargs.get("storage_options")
         return options
 
     def outputs(self) -> Spec:
-        """Return the fields asked for; none: whatever the files have."""
+        """Return the requested fields; empty for all fields of the files."""
         return ["data"], list(self.fields or [])
 
 
 def places(file: int, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return places in one file of a task."""
+    """Return the places of rows in one file of a task: file number and position in one integer."""
     return positions + (file << PLACE_BITS)
 
 
 class DocumentReader(CompositeStage[EmptyTask, DocumentBatch]):
-    """Lists files and reads them in groups; a subclass names the format."""
+    """List files and read them in groups; a subclass names the format."""
 
     default_extensions: ClassVar[tuple[str, ...]]
     reader_stage: ClassVar[type[DocumentReaderStage]]
-    # Where a file of this format can be cut.
+    # Where a file of this format can be split.
     cut: ClassVar[str | None] = None
 
     def __init__(
@@ -148,7 +148,7 @@ class DocumentReader(CompositeStage[EmptyTask, DocumentBatch]):
         self._reading = self.reader_stage(fields, read_kwargs)
 
     def decompose(self) -> list[ProcessingStage[Any, Any]]:
-        """Return the stage that lists and the stage that reads."""
+        """Return the stage that lists files and the stage that reads them."""
         return [self._partitioning, self._reading]
 
     def reads_from(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Where a Parquet file may be cut: between its row groups, by their size once they are read."""
+"""Find where a Parquet file can be split: between row groups, by their decompressed size."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import pyarrow as pa
 from penstock.core.files import SizedFile
 from penstock.storage.filesystem import open_stored
 
-# Text hardly ever becomes so many times larger. A file that is smaller than this share of a block is not looked into.
-_LARGEST_RATIO = 64
-# Looking into a file is two requests to a store; so many are on their way at the same time.
+# Text rarely decompresses to more than this many times its size. Smaller files are not opened.
+_MAX_COMPRESSION_RATIO = 64
+# The number of files opened at the same time: each takes two requests to an object store.
 _THREADS = 16
 
 
 def with_row_groups(
     files: Sequence[SizedFile], blocksize: int, storage_options: dict[str, Any] | None = None
 ) -> list[SizedFile]:
-    """Return the files, those that may hold more than a block with the decompressed sizes of their row groups."""
-    large = [number for number, file in enumerate(files) if file.size * _LARGEST_RATIO > blocksize]
+    """Return the files; those that may exceed a block, with the decompressed sizes of their row groups."""
+    large = [number for number, file in enumerate(files) if file.size * _MAX_COMPRESSION_RATIO > blocksize]
     looked_into = list(files)
     with ThreadPoolExecutor(_THREADS) as threads:
         found = threads.map(partial(_with_row_groups, storage_options), [files[number] for number in large])
@@ -32,7 +32,7 @@ def with_row_groups(
 
 
 def _with_row_groups(storage_options: dict[str, Any] | None, file: SizedFile) -> SizedFile:
-    """Look into one file; a damaged one is left as it is, as its reader will say."""
+    """Read the metadata of one file; a damaged file is returned unchanged, and its reader reports it."""
     import pyarrow.parquet as pq
 
     try:

@@ -1,4 +1,4 @@
-"""Which values of a column are still what they were: of the same kind, not only equal."""
+"""Find the values of a column that did not change: equal and of the same type."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 def same_values(old: pa.Field, before: pa.ChunkedArray, new: pa.Field, now: pa.ChunkedArray) -> Mask:
-    """Tell for each row whether its value is still the same; 1, 1.0 and true are not."""
+    """Return, for each row, whether its value is unchanged; 1, 1.0 and true are different values."""
     same: Mask = np.zeros(len(before), np.bool_)
     if is_json(old) == is_json(new):
         if before.type != now.type and _is_text(before.type) and _is_text(now.type):

@@ -1,4 +1,4 @@
-"""What all document writers share: names that follow from the input, files that appear whole, modes."""
+"""The base of all document writers: stable file names, atomic writes, output modes."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ MODES = ("ignore", "overwrite", "error")
 
 
 class DocumentWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
-    """Writes each batch as one file; a subclass knows the format.
+    """Write each batch as one file; a subclass implements the format.
 
-    ``mode`` says what to do with files that are in ``path`` already, when the run begins (making a writer touches
-    nothing): ``ignore`` keeps them, except that a run over the same input replaces what it wrote before; ``overwrite``
-    removes those of this format, ``error`` refuses to run. A batch of no documents writes no file. With a
-    ``target_file_size`` ("256MB", before compression) a larger batch is written as several files, numbered.
+    ``mode`` applies to files that are in ``path`` when the run begins (constructing a writer touches nothing):
+    ``ignore`` keeps them, except that a run over the same input replaces its earlier output; ``overwrite`` removes
+    files of this format; ``error`` refuses to run. An empty batch writes no file. With ``target_file_size`` ("256MB",
+    before compression) a larger batch is written as several numbered files.
     """
 
     default_extension: ClassVar[str]
@@ -70,7 +70,7 @@ class DocumentWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
         raise NotImplementedError
 
     def process(self, task: DocumentBatch) -> FileGroupTask | None:
-        """Write one file, or several of the target size, named after where the documents come from."""
+        """Write one file, or several of the target size, named after the input of the documents."""
         stem = self.stem_of(task)
         for field in self.fields or ():
             if task.num_items and field not in task.get_columns():
@@ -82,7 +82,7 @@ class DocumentWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
         for target, part in zip(targets, parts, strict=True):
             with atomic_write(target, self.storage_options) as stream:
                 self.write_documents(part, stream)
-        # An earlier run may have had documents where now there are none, or more of them.
+        # Remove files of an earlier run that wrote more documents here.
         if len(parts) != 1:
             self._remove_if_there(whole)
         if self.target_file_size is not None:
@@ -94,11 +94,11 @@ class DocumentWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
         return FileGroupTask(task.dataset_name, targets, _metadata={"format": self.file_format})
 
     def stem_of(self, task: DocumentBatch) -> str:
-        """Return the path for a batch without its extension: the same for the same input, in any run."""
+        """Return the path for a batch without extension: the same for the same input, in any run."""
         return f"{self.path.rstrip('/')}/{name_of(task, self._names)}"
 
     def inputs(self) -> Spec:
-        """Return the fields to be written, if they were named."""
+        """Return the fields to write, if they were named."""
         return ["data"], list(self.fields or [])
 
     def writes_to(self) -> str:
@@ -106,12 +106,12 @@ class DocumentWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
         return self.path
 
     def know_origins(self, origins: Sequence[str]) -> None:
-        """Learn what the names of files must be kept apart by; how, ``before_run`` decides."""
+        """Set the origins whose files must have different names; ``before_run`` decides how."""
         self._origins = tuple(origins)
         self._names = NamesApart()
 
     def before_run(self, *, resuming: bool) -> None:
-        """Look at what is in the output folder, and clear it or refuse, as the mode says."""
+        """Check the output folder, and clear it or refuse to run, depending on the mode."""
         filesystem, name = filesystem_of(self.path, self.storage_options)
         if filesystem.isfile(name):
             raise OutputError(f"{self.path}: is a file. The writer needs a folder; choose another output.")
@@ -121,7 +121,7 @@ class DocumentWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
                 f"{self.path}: already contains {plural(len(data), 'file')}, such as {data[0]}. Choose another output "
                 "folder, or mode=overwrite to replace it, or mode=ignore to write beside them."
             )
-        # Only where the writer itself would have put them: folders further down belong to others.
+        # Only directly in the folder, where the writer puts its files; subfolders are not touched.
         own = [
             file
             for file in data
@@ -143,18 +143,18 @@ class DocumentWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
         )
 
     def _data_files(self, filesystem: Any, name: str) -> list[str]:  # noqa: ANN401 - fsspec has no types
-        """Return what is in the output folder and below it, without what Penstock keeps for itself."""
+        """Return the files in the output folder and below, without Penstock's own."""
         if not filesystem.exists(name):
             return []
         below = [str(file) for file in filesystem.find(name)]
         return [file for file in below if f"/{FOLDER_NAME}/" not in file and not is_temporary(file)]
 
     def stems_of(self, task_id: str) -> list[str]:
-        """Return what the files of a task may be called, without number and extension: one name per origin."""
+        """Return the possible file names of a task, without number and extension: one per origin."""
         return names_of(task_id, self._names)
 
     def own_files(self) -> list[str]:
-        """Return the names in the output folder that a writer of this kind gives to its files."""
+        """Return the files in the output folder whose names a writer of this kind gives."""
         filesystem, name = filesystem_of(self.path, self.storage_options)
         if not filesystem.isdir(name):
             return []
@@ -163,23 +163,23 @@ class DocumentWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
         return sorted(name for name in names if name.endswith(endings) and is_name(_without(name, endings)))
 
     def remove_files(self, names: Iterable[str]) -> None:
-        """Remove some files from the output folder, as far as they are there."""
+        """Remove some files from the output folder, if they exist."""
         for name in names:
             self._remove_if_there(f"{self.path.rstrip('/')}/{name}")
 
     @property
     def extensions(self) -> tuple[str, ...]:
-        """What the names of its files end in."""
+        """The extensions of its files."""
         return (self.file_extension,)
 
     @property
     def storage_options(self) -> dict[str, Any] | None:
-        """How to reach the output, as fsspec takes it."""
+        """The options for reaching the output, as fsspec takes them."""
         options: dict[str, Any] | None = self.write_kwargs.get("storage_options")
         return options
 
     def _parts(self, task: DocumentBatch) -> Iterator[DocumentBatch]:
-        """Cut a batch into what goes into one file each."""
+        """Split a batch into one part per file."""
         if task.num_items == 0:
             return
         count = 1 if self.target_file_size is None else -(-task.num_bytes // self.target_file_size)

@@ -1,1 +1,1 @@
-"""Modifiers: what to change in documents."""
+"""Modifiers: change documents."""

@@ -1,4 +1,4 @@
-"""Cookie notices, terms of use and the like, cut from the top or the bottom of a document."""
+"""Remove cookie notices, terms of use and similar boilerplate at the top or the bottom of a document."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ _ANY_PHRASE = "|".join((LOREM_IPSUM, *POLICY_PHRASES))
 
 
 class BoilerPlateStringModifier(TextModifier):
-    """Removes paragraphs of boilerplate where they are one block at the top or at the bottom.
+    r"""Remove boilerplate paragraphs that form one block at the top or at the bottom of a document.
 
-    In any other place they leave the document as it is; without ``remove_if_at_top_or_bottom`` a single one empties
-    it. A "lorem ipsum" always does. A document without any, such as an empty one, stays as it is.
+    Boilerplate in any other place leaves the document unchanged; with ``remove_if_at_top_or_bottom=False`` a single
+    such paragraph empties the document. "Lorem ipsum" always empties it. A document without boilerplate is not changed.
 
-    >>> BoilerPlateStringModifier().modify_document("Real text.\\n\\nWe use cookies.")
+    >>> BoilerPlateStringModifier().modify_document("Real text.\n\nWe use cookies.")
     'Real text.'
     """
 
-    _name = "boilerplate_string_ratio"
+    name = "boiler_plate_string_modifier"
 
     def __init__(self, remove_if_at_top_or_bottom: bool = True) -> None:
         self.remove_if_at_top_or_bottom = remove_if_at_top_or_bottom
 
     def could_change(self, texts: pa.Array) -> pa.Array:
-        """Look for the phrases, in any case."""
+        """Select texts that contain one of the phrases, in upper or lower case."""
         return pc.match_substring_regex(texts, _ANY_PHRASE, ignore_case=True)
 
     def modify_document(self, text: str) -> str:
-        """Return what is left."""
+        """Return the document without boilerplate."""
         paragraphs = text.split("\n\n")
         lowered = [paragraph.lower() for paragraph in paragraphs]
         if any(LOREM_IPSUM in paragraph for paragraph in lowered):

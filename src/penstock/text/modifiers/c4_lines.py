@@ -1,4 +1,4 @@
-"""The lines that C4 keeps of a page: sentences, and none about cookies or JavaScript."""
+"""Keep the lines of a page that C4 keeps: sentences, without notices about cookies or JavaScript."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ _POLICY_PHRASES = ("terms of use", "privacy policy", "cookie policy", "uses cook
 
 
 class C4LineRemover(DocumentModifier):
-    """Keeps of a document the lines that C4 would keep; the document stays, even if nothing is left of it.
+    """Remove the lines that C4 removes; the document is kept even if no line remains.
 
-    A line goes that does not end in one of ``. ? ! " '`` or ends in an ellipsis, that has too few words or one too
-    long, that speaks of JavaScript, of cookies or of terms of use. What stays loses white space at both ends and marks
-    of citation such as ``[1]``.
+    A line is removed if it does not end in one of ``. ? ! " '``, ends in an ellipsis, has too few words or a word that
+    is too long, or mentions JavaScript, cookies or terms of use. White space at both ends and citation marks such as
+    ``[1]`` are removed from the remaining lines.
 
     >>> page = chr(10).join(["Home", "It was a dark night.[1]", "Please enable JavaScript."])
     >>> C4LineRemover().modify_document(page)
     'It was a dark night.'
     """
 
-    _name = "c4_lines"
+    name = "c4_line_remover"
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class C4LineRemover(DocumentModifier):
         self.filter_policy = filter_policy
 
     def modify_document(self, text: str) -> str:
-        """Return the lines of a document that are kept."""
+        """Return the remaining lines of a document."""
         lines = (self._kept(line.strip()) for line in text.splitlines())
         return "\n".join(line for line in lines if line is not None).strip()
 

@@ -1,4 +1,4 @@
-"""A modifier: a document in, the changed document out."""
+"""The modifier interface: a document in, the changed document out."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.text.reported_name import Named
 
-class DocumentModifier:
-    """Changes documents; write ``modify_document``, and give it to ``Modify``.
 
-    It is given the value of the input field, or, of several input fields, their values by name. It never sees a null
-    document: that stays null.
+class DocumentModifier(Named):
+    """Change documents; a subclass defines ``modify_document`` and is used with ``Modify``.
+
+    ``modify_document`` is called with the value of the input field, or, with several input fields, with their values as
+    keyword arguments. Null documents are not passed to it and remain null. The class attribute ``name`` is the name in
+    tables and errors; without it the class name is used.
 
     >>> class Shout(DocumentModifier):
     ...     def modify_document(self, text: str) -> str:
@@ -21,23 +24,16 @@ class DocumentModifier:
     ('Shout', 'HEY')
     """
 
-    _name: str | None = None
-
-    @property
-    def name(self) -> str:
-        """What the modifier is called in counts and errors."""
-        return self._name or type(self).__name__
-
     def modify_document(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - a modifier chooses what it takes
         """Return the changed document."""
         raise NotImplementedError(f"{type(self).__name__} defines no modify_document(self, text).")
 
 
 class TextModifier(DocumentModifier):
-    """A modifier of texts that is shown the whole column and touches only documents that can change.
+    """Change texts column by column, calling ``modify_document`` only for documents that can change.
 
-    ``could_change`` is a quick look that may let too much pass, never too little. Where Arrow has a function that does
-    the work, ``modify_texts`` is overridden.
+    ``could_change`` is a quick test that may select too many documents but never too few. A subclass overrides
+    ``modify_texts`` if Arrow has a function that does the work.
 
     >>> class Tidy(TextModifier):
     ...     def could_change(self, texts: pa.Array) -> pa.Array:
@@ -50,11 +46,11 @@ class TextModifier(DocumentModifier):
     """
 
     def could_change(self, texts: pa.Array) -> pa.Array:
-        """Tell of each document whether it might come out different."""
+        """Return, for each document, whether it may change."""
         return pc.is_valid(texts)
 
     def modify_texts(self, texts: pa.Array) -> pa.Array:
-        """Return the changed documents; the very same array if none did."""
+        """Return the changed documents; the same array object if none changed."""
         suspects = pc.fill_null(self.could_change(texts), False)
         documents = texts.filter(suspects).to_pylist()
         modified = [self.modify_document(text) for text in documents]

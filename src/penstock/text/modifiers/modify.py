@@ -21,7 +21,7 @@ Modifier: TypeAlias = DocumentModifier | Callable[..., Any]
 
 @dataclass(frozen=True)
 class Change:
-    """One modifier and the fields it works on."""
+    """One modifier and the fields it reads and writes."""
 
     name: str
     modifier: Modifier
@@ -30,12 +30,12 @@ class Change:
 
 
 class Modify(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Changes documents with one modifier, or with each of several in turn.
+    """Change documents with one modifier, or with each of several in turn.
 
     A modifier is a ``DocumentModifier`` or a plain function. ``input_fields`` is one field for all modifiers, a list
-    with one for each, or a list of lists: a modifier of several fields takes them as keyword arguments.
-    ``output_fields`` says where results go; without it they replace the input. A null stays null and is shown to no
-    modifier of a single field; one of several fields is given None.
+    with one field for each, or a list of lists: a modifier of several fields takes them as keyword arguments.
+    ``output_fields`` names the columns for the results; by default they replace the input. A null value remains null
+    and is not passed to a modifier of a single field; a modifier of several fields receives None.
 
     >>> from penstock.testing import make_batch
     >>> from penstock.text import UrlRemover
@@ -72,7 +72,7 @@ class Modify(ProcessingStage[DocumentBatch, DocumentBatch]):
         self.name = " + ".join(change.name for change in self.changes)
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
-        """Return the changed documents; the very same batch if nothing changed."""
+        """Return the changed documents; the same batch object if nothing changed."""
         changed = task
         for change in self.changes:
             start, before = time.perf_counter(), changed
@@ -81,7 +81,7 @@ class Modify(ProcessingStage[DocumentBatch, DocumentBatch]):
         return changed
 
     def inputs(self) -> Spec:
-        """Return the fields that no earlier modifier of this stage makes."""
+        """Return the fields that no earlier modifier of this stage writes."""
         needed: dict[str, None] = {}
         made: set[str] = set()
         for change in self.changes:
@@ -94,7 +94,7 @@ class Modify(ProcessingStage[DocumentBatch, DocumentBatch]):
         return ["data"], list(dict.fromkeys(change.output for change in self.changes))
 
     def merge(self, next_stage: ProcessingStage[Any, Any]) -> Modify | None:
-        """Take another Modify along: it works on what this one has just made, still warm."""
+        """Merge the next Modify stage, so that it works on data that is still in the CPU cache."""
         if type(self) is not Modify or type(next_stage) is not Modify:
             return None
         return _of_changes([*self._named_changes(), *next_stage._named_changes()])
@@ -104,7 +104,7 @@ class Modify(ProcessingStage[DocumentBatch, DocumentBatch]):
         return [self] if len(self.changes) == 1 else [_of_changes([change]) for change in self.changes]
 
     def take_part_counts(self) -> list[PartCount]:
-        """Return what each modifier did since last asked."""
+        """Return the counts of each modifier since the last call."""
         taken: list[PartCount] = self.__dict__.pop("_part_counts", [])
         return taken
 
@@ -113,7 +113,7 @@ class Modify(ProcessingStage[DocumentBatch, DocumentBatch]):
         self.__dict__.setdefault("_part_counts", []).append(count)
 
     def _named_changes(self) -> list[Change]:
-        """Return the changes; a single one under the name the user gave the stage with ``with_(name=…)``."""
+        """Return the changes; a single change has the stage's name, which ``with_(name=…)`` may have changed."""
         return self.changes if len(self.changes) > 1 else [replace(self.changes[0], name=self.name)]
 
 
@@ -122,12 +122,12 @@ def _of_changes(changes: list[Change]) -> Modify:
     modify.changes = changes
     modify.name = " + ".join(change.name for change in changes)
     if len(changes) == 1 and len(changes[0].inputs) == 1:
-        modify.input_fields = changes[0].inputs[0]  # as a user would write it, for messages that name the parameter
+        modify.input_fields = changes[0].inputs[0]  # as a user would write it, for error messages
     return modify
 
 
 def _each(given: Any, count: int, argument: str) -> list[Any]:  # noqa: ANN401 - a value, or a list of them
-    """Return one entry per modifier from a single one or a list of the right length."""
+    """Return one entry per modifier, from a single value or from a list of that length."""
     if given is None or isinstance(given, str):
         return [given] * count
     entries = list(given)
@@ -144,7 +144,7 @@ def _each(given: Any, count: int, argument: str) -> list[Any]:  # noqa: ANN401 -
 def _fields(entry: str | Sequence[str] | None) -> tuple[str, ...]:
     fields = (entry,) if isinstance(entry, str) else tuple(entry or ())
     if not fields:
-        raise ValueError("Modify: a modifier without any input field. Name the field it works on.")
+        raise ValueError("Modify: a modifier has no input field. Name the field it works on.")
     return fields
 
 
@@ -157,13 +157,14 @@ def _name(modifier: Modifier) -> str:
 def _in_place(modifier: Modifier, fields: tuple[str, ...]) -> str:
     if len(fields) > 1:
         raise ValueError(
-            f"Modify: '{_name(modifier)}' makes one value of {', '.join(fields)}. Say in output_fields where it goes."
+            f"Modify: '{_name(modifier)}' makes one value of {', '.join(fields)}. "
+            "Name the column for it in output_fields."
         )
     return fields[0]
 
 
 def _apply(change: Change, batch: DocumentBatch) -> DocumentBatch:
-    """Return the batch after one change; itself, if the change changed nothing."""
+    """Return the batch after one change; the same batch object if nothing changed."""
     if len(change.inputs) > 1:
         columns = [values_of(batch, field) for field in change.inputs]
         values = [dict(zip(change.inputs, row, strict=True)) for row in zip(*columns, strict=True)]
@@ -175,7 +176,7 @@ def _apply(change: Change, batch: DocumentBatch) -> DocumentBatch:
         return batch if in_place and modified is texts else batch.with_columns({change.output: modified})
     before = values_of(batch, change.inputs[0])
     after = _call_each(change, before)
-    # Texts only: among numbers 1 and 1.0 are equal, and a change all the same.
+    # Texts only: the numbers 1 and 1.0 are equal, but replacing one by the other is a change.
     if in_place and texts is not None and before == after:
         return batch
     return _with(batch, change, after)

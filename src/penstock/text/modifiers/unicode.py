@@ -1,4 +1,4 @@
-"""Repairs text that was decoded in the wrong encoding: ftfy, called only where there is something to repair."""
+"""Repair text that was decoded in the wrong encoding; ftfy is called only for lines that need it."""
 
 from __future__ import annotations
 
@@ -17,20 +17,23 @@ from penstock.text.modifiers.document_modifier import TextModifier
 if TYPE_CHECKING:
     from ftfy import TextFixerConfig
 
-# Control characters that ftfy removes, escape among them, and those of Latin-1 that it takes for Windows-1252.
+# Control characters that ftfy removes, escape included, and those of Latin-1 that it treats as Windows-1252.
 _CONTROLS = r"[\x00-\x08\x0b\x0e-\x1f\x7f\x{80}-\x{9f}\x{206a}-\x{206f}\x{feff}\x{fff9}-\x{fffc}]"
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 class UnicodeReformatter(TextModifier):
-    """Repairs mojibake, HTML entities and stray control characters; the parameters are those of ftfy's configuration.
+    """Repair mojibake, HTML entities and stray control characters with ftfy.
 
-    ``config`` takes a whole ``ftfy.TextFixerConfig`` instead. Needs ``penstock[clean]``.
+    The parameters are those of ``ftfy.TextFixerConfig``; ``config`` takes a whole configuration instead. Needs
+    ``penstock[clean]``.
 
     >>> UnicodeReformatter().modify_document("l'humanitÃ© &amp; co")
     "l'humanité & co"
     """
+
+    name = "unicode_reformatter"
 
     def __init__(
         self,
@@ -77,15 +80,15 @@ class UnicodeReformatter(TextModifier):
         return repaired
 
     def could_change(self, texts: pa.Array) -> pa.Array:
-        """Look for what ftfy would touch, at the speed of a compiled search."""
+        """Select texts that ftfy may change, with a compiled search."""
         return pc.match_substring_regex(texts, self._suspicious)
 
     def modify_texts(self, texts: pa.Array) -> pa.Array:
-        """Repair the lines that need it, in documents that have such lines."""
+        """Repair the lines that need it."""
         suspects = pc.fill_null(self.could_change(texts), False)
         documents = texts.filter(suspects).to_pylist()
-        # ftfy repairs each line by itself, so lines that are well can be left out. All are looked at in one call:
-        # making ready for the search takes longer than searching a document.
+        # ftfy repairs each line separately, so lines without errors can be left out. All lines are searched in one
+        # call: starting a search takes longer than searching a document.
         lines = [_LINE.findall(text) for text in documents]
         ailing = iter(self.could_change(pa.array(itertools.chain(*lines), pa.large_string())).to_pylist())
         modified = [self._repair(text, own, ailing) for text, own in zip(documents, lines, strict=True)]
@@ -94,7 +97,7 @@ class UnicodeReformatter(TextModifier):
         return pc.replace_with_mask(texts, suspects, pa.array(modified, texts.type))
 
     def _repair(self, text: str, lines: list[str], ailing: Iterator[bool]) -> str:
-        """Return one document with its ailing lines repaired."""
+        """Return one document with its damaged lines repaired."""
         to_do = [i for i, ails in enumerate(itertools.islice(ailing, len(lines))) if ails]
         if max(map(len, lines)) > self.config.max_decode_length:
             return self.modify_document(text)
@@ -102,14 +105,14 @@ class UnicodeReformatter(TextModifier):
         config = self.config
         first_tag = next((i for i, line in enumerate(lines) if "<" in line), len(lines))
         for i in to_do:
-            if i >= first_tag and config.unescape_html == "auto":  # from the first tag on ftfy takes it for HTML
+            if i >= first_tag and config.unescape_html == "auto":  # ftfy treats the text after the first tag as HTML
                 config = config._replace(unescape_html=False)
             lines[i] = fix_line(lines[i], config)
         return "".join(lines)
 
     @cached_property
     def _suspicious(self) -> str:
-        """A regular expression for Arrow that finds everything the configuration could change."""
+        """A regular expression for Arrow that matches everything the configuration can change."""
         config = self.config
         found = [_CONTROLS]
         if config.unescape_html:
@@ -125,7 +128,7 @@ class UnicodeReformatter(TextModifier):
 
 
 def _mojibake() -> str:
-    """Return ftfy's own pattern for mojibake in the dialect of Arrow, where it is a hundred times as fast.
+    """Return ftfy's pattern for mojibake in Arrow's syntax, where it is a hundred times as fast.
 
     What the dialects do not share is widened, to any character or to nothing: too many are found, never too few.
     """
