@@ -12,23 +12,7 @@ from penstock.reference.facts import facts
 from penstock.reference.recipes import recipe_entries
 
 # Names whose docstring has no example yet. A name may only be removed from this list.
-WITHOUT_EXAMPLE: frozenset[str] = frozenset(
-    [
-        "CompositeStage",
-        "DuplicateAlarmError",
-        "EmptyTask",
-        "ExactDeduplicationWorkflow",
-        "FuzzyDeduplicationWorkflow",
-        "LineDeduplicationWorkflow",
-        "RayClient",
-        "SlurmRayClient",
-        "StreamingExecutor",
-        "Task",
-        "TextDuplicatesRemovalWorkflow",
-        "UrlDeduplicationWorkflow",
-        "Verdicts",
-    ]
-)
+WITHOUT_EXAMPLE: frozenset[str] = frozenset([])
 
 
 def public_names() -> set[str]:

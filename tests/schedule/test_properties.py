@@ -148,7 +148,8 @@ def test_batches_depend_on_the_input_alone(run: RunCase) -> None:
 def test_equal_seeds_give_equal_traces_whatever_the_pool_names(run: RunCase) -> None:
     first, _ = run.run()
     second, _ = run.run(prefix="renamed")
-    assert first.log == second.log
+    # Reasons name the pools.
+    assert repr(first.log) == repr(second.log).replace("renamed", "pool")
 
 
 @modest
@@ -182,7 +183,8 @@ def test_constant_rates_do_not_move_workers(run: RunCase) -> None:
     moves = [record for record in scheduler.plans if record.applied]
     assert sum(record.at < ended for record in moves) <= 3, moves
     assert sum(record.at >= ended for record in moves) < len(pools), moves
-    check_workers_are_used(trace)
+    # A worker started when another pool has ended may find that the last items are assigned already.
+    check_workers_are_used(trace, started_before=ended)
 
 
 @pytest.mark.parametrize("budget", [1, 50, 300, 1_000, 5_000])

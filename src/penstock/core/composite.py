@@ -12,7 +12,12 @@ from penstock.errors import suggestion
 
 
 class CompositeStage(ProcessingStage[X, Y]):
-    """A stage that is replaced by others before the run, such as a reader that lists files and then reads them."""
+    """A stage that is replaced by others before the run, such as a reader that lists files and then reads them.
+
+    >>> from penstock.text import GopherQuality
+    >>> [stage.name for stage in GopherQuality().decompose()][:2]
+    ['word_count', 'mean_word_length']
+    """
 
     _settings: dict[str, dict[str, Any]] | None = None
 

@@ -16,6 +16,13 @@ class Task(Generic[T]):
     """A unit of data that is passed from stage to stage.
 
     The framework sets ``task_id`` from lineage alone (see ``lineage``) and copies ``_metadata`` from parent to child.
+
+    >>> class Clip(Task[bytes]):
+    ...     @property
+    ...     def num_bytes(self) -> int:
+    ...         return len(self.data)
+    >>> Clip("demo", b"abc").num_bytes
+    3
     """
 
     # What the items are called where their number is shown.
@@ -86,7 +93,11 @@ class Task(Generic[T]):
 
 @dataclass(repr=False)
 class EmptyTask(Task[None]):
-    """The input of a source stage when the user passes no initial tasks."""
+    """The input of a source stage when the user passes no initial tasks.
+
+    >>> EmptyTask().num_items
+    0
+    """
 
     dataset_name: str = ""
     data: None = None

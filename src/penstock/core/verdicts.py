@@ -13,7 +13,12 @@ _NO_PARAMETERS: Mapping[str, Any] = MappingProxyType({})
 
 
 class Verdicts(NamedTuple):
-    """One filter's decisions on one batch, in columns."""
+    """One filter's decisions on one batch, in columns.
+
+    >>> verdicts = Verdicts("word_count", np.array([0, 1]), np.array([True, False]), np.array([80.0, 3.0]))
+    >>> int(verdicts.kept.sum())
+    1
+    """
 
     # Stage or filter as the user knows it, such as "word_count".
     name: str

@@ -24,7 +24,11 @@ _ROWS_PER_PART = 5_000_000
 
 
 class DuplicateAlarmError(PenstockError):
-    """A source would lose a larger share of its documents than ``max_removed_share``."""
+    """A source would lose a larger share of its documents than ``max_removed_share``.
+
+    >>> issubclass(DuplicateAlarmError, PenstockError)
+    True
+    """
 
 
 class ListExactDuplicates(AllInOne):

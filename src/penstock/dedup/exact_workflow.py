@@ -43,6 +43,17 @@ class ExactDeduplicationWorkflow(WorkflowBase):
 
     Writes ``<output_path>/ExactDuplicateIds`` (id, kept id, similarity 1) and ``exact_id_generator.json`` (the files
     that ids refer to); with ``perform_removal`` also ``deduplicated/``.
+
+    >>> import pathlib, tempfile
+    >>> from penstock import InlineExecutor
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     lines = ['{"text": "one"}', '{"text": "two"}', '{"text": "one"}']
+    ...     _ = pathlib.Path(folder, "in.jsonl").write_text(chr(10).join(lines))
+    ...     workflow = ExactDeduplicationWorkflow(f"{folder}/out", f"{folder}/in.jsonl", "jsonl", perform_removal=True)
+    ...     _ = workflow.run(InlineExecutor(show_progress=False))
+    ...     kept = [path.read_text() for path in pathlib.Path(folder, "out/deduplicated").glob("*.jsonl")]
+    >>> "".join(kept).splitlines()
+    ['{"text": "one"}', '{"text": "two"}']
     """
 
     kind: ClassVar[str] = "exact"

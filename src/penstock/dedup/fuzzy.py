@@ -57,6 +57,20 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
     Writes ``<output_path>/FuzzyDuplicateIds`` (id, kept id, similarity) and ``fuzzy_id_generator.json`` (the files
     that ids refer to); with ``perform_removal`` also ``deduplicated/``. Intermediate files in ``cache_path`` are
     removed at the end; after a crash the next run resumes from them.
+
+    >>> import json, pathlib, tempfile
+    >>> from penstock import InlineExecutor
+    >>> text = "The river had been rising for two days when the mayor asked the people who lived near it to leave. "
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     lines = [json.dumps({"text": text * 5 + ending}) for ending in ("They went.", "They stayed.")]
+    ...     _ = pathlib.Path(folder, "in.jsonl").write_text(chr(10).join(lines))
+    ...     workflow = FuzzyDeduplicationWorkflow(
+    ...         f"{folder}/cache", f"{folder}/out", f"{folder}/in.jsonl", "jsonl", perform_removal=True
+    ...     )
+    ...     _ = workflow.run(InlineExecutor(show_progress=False))
+    ...     kept = [path.read_text() for path in pathlib.Path(folder, "out/deduplicated").glob("*.jsonl")]
+    >>> len("".join(kept).splitlines())
+    1
     """
 
     def __init__(

@@ -42,6 +42,18 @@ class LineDeduplicationWorkflow(WorkflowBase):
 
     Writes ``<output_path>/deduplicated``, and ``<output_path>/CutLines`` (or ``CutParagraphs``): each passage that was
     cut, its document, the reason, and the document that keeps it.
+
+    >>> import json, pathlib, tempfile
+    >>> from penstock import InlineExecutor
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     texts = [f"Page {number}." + chr(10) + "Subscribe to our newsletter." for number in range(2)]
+    ...     lines = [json.dumps({"text": text}) for text in texts]
+    ...     _ = pathlib.Path(folder, "in.jsonl").write_text(chr(10).join(lines))
+    ...     workflow = LineDeduplicationWorkflow(f"{folder}/out", f"{folder}/in.jsonl", "jsonl", max_documents=1)
+    ...     _ = workflow.run(InlineExecutor(show_progress=False))
+    ...     kept = [path.read_text() for path in pathlib.Path(folder, "out/deduplicated").glob("*.jsonl")]
+    >>> [json.loads(line)["text"].splitlines() for line in "".join(kept).splitlines()]
+    [['Page 0.', 'Subscribe to our newsletter.'], ['Page 1.']]
     """
 
     def __init__(

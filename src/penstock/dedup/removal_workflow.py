@@ -36,6 +36,20 @@ class TextDuplicatesRemovalWorkflow(WorkflowBase):
     with the ids; ``drop_id_field`` leaves it out of the output. ``input_task_limit`` is the maximum number of groups of
     files to read, for a trial run. ``duplicate_id_read_kwargs`` are arguments of ``pyarrow.parquet.read_table``, and
     ``storage_options``.
+
+    >>> import pathlib, tempfile
+    >>> import pyarrow as pa, pyarrow.parquet as pq
+    >>> from penstock import InlineExecutor
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pathlib.Path(folder, "in.jsonl").write_text('{"id": 1}' + chr(10) + '{"id": 2}')
+    ...     pq.write_table(pa.table({"id": [2]}), f"{folder}/ids.parquet")
+    ...     workflow = TextDuplicatesRemovalWorkflow(
+    ...         f"{folder}/in.jsonl", f"{folder}/ids.parquet", f"{folder}/out", "jsonl", id_field="id"
+    ...     )
+    ...     _ = workflow.run(InlineExecutor(show_progress=False))
+    ...     kept = [path.read_text() for path in pathlib.Path(folder, "out").glob("*.jsonl")]
+    >>> "".join(kept).splitlines()
+    ['{"id": 1}']
     """
 
     def __init__(

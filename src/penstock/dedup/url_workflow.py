@@ -15,6 +15,17 @@ class UrlDeduplicationWorkflow(ExactDeduplicationWorkflow):
     "longest" (URL), "best:COLUMN" such as the date of the crawl, or parts of file names.
 
     Writes ``<output_path>/UrlDuplicateIds`` and ``deduplicated/``.
+
+    >>> import pathlib, tempfile
+    >>> from penstock import InlineExecutor
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     lines = ['{"url": "https://example.org/a"}', '{"url": "http://www.example.org/a#top"}']
+    ...     _ = pathlib.Path(folder, "in.jsonl").write_text(chr(10).join(lines))
+    ...     workflow = UrlDeduplicationWorkflow(f"{folder}/out", f"{folder}/in.jsonl", "jsonl")
+    ...     _ = workflow.run(InlineExecutor(show_progress=False))
+    ...     kept = [path.read_text() for path in pathlib.Path(folder, "out/deduplicated").glob("*.jsonl")]
+    >>> "".join(kept).splitlines()
+    ['{"url": "https://example.org/a"}']
     """
 
     kind = "url"

@@ -53,6 +53,9 @@ class StreamingExecutor:
     count, or a share of all rows). The speed of each stage is stored in the user's cache folder, so that the next run
     starts balanced; ``profile=False`` neither reads nor writes it. ``ledger=False`` keeps no receipts for
     ``penstock why``.
+
+    >>> executor = StreamingExecutor({"logging_interval": 60}, memory_budget="4GiB", show_progress=False)
+    >>> pipeline.run(executor)  # doctest: +SKIP
     """
 
     def __init__(

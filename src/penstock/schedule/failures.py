@@ -149,7 +149,7 @@ def search_on(run: RunState, batch: Batch) -> None:
         _queue_again(run, batch)
         return
     batch.recovery = None
-    batch.attempts = 0
+    batch.attempts = batch.attempts_that_hung = 0
     batch.selections = recovery.verdict()
     batch.fruitless_searches += not recovery.bad
     if recovery.bad:
@@ -178,6 +178,7 @@ def _attempt_failed(run: RunState, batch: Batch, death: Death) -> None:
         search_on(run, batch)
         return
     batch.attempts += 1
+    batch.attempts_that_hung += death.timed_out
     at = death.step or 0
     rows = batch.rows_at[at] = max(batch.rows_at.get(at, 0), death.rows or batch.rows)
     can_be_searched = rows > 1 and batch.fruitless_searches < _MAX_FRUITLESS_SEARCHES
@@ -189,7 +190,7 @@ def _attempt_failed(run: RunState, batch: Batch, death: Death) -> None:
             at,
             rows,
             # The attempts that hung as a whole count for a row that hangs alone.
-            max(1, max_attempts - batch.attempts) if death.timed_out else max_attempts,
+            max(1, max_attempts - batch.attempts_that_hung) if death.timed_out else max_attempts,
             tuple(selection for selection in batch.selections if selection.step != at),
             error=death.reason,
             known=_left_out(batch, at),
@@ -221,7 +222,7 @@ def _leave_all_out(run: RunState, batch: Batch, step: int | None, rows: int, err
     left_out = dict(sorted({**known, **bad}.items()))
     others = tuple(selection for selection in batch.selections if selection.step != step)
     batch.selections = (*others, Selection(step, without=tuple(left_out), reasons=tuple(left_out.values())))
-    batch.attempts = 0
+    batch.attempts = batch.attempts_that_hung = 0
     _note_bad_rows(run, batch, step, tuple(bad), error)
     run.pools[batch.pool].retries.append(batch)
 

@@ -164,6 +164,8 @@ class Batch:
     pool: int
     items: tuple[Item, ...]
     attempts: int = 0
+    # Of those, the ones that exceeded the time limit.
+    attempts_that_hung: int = 0
     charge: Charge | None = None
     emitted: set[str] = field(default_factory=set)
     selections: tuple[Selection, ...] = ()

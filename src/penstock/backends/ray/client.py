@@ -55,6 +55,10 @@ class RayClient:
 
         with RayClient(num_cpus=8):
             pipeline.run()
+
+    >>> client = RayClient(num_cpus=8, include_dashboard=False)
+    >>> client.num_cpus
+    8
     """
 
     ray_port: int = 6379

@@ -27,6 +27,10 @@ class SlurmRayClient(RayClient):
 
     ``worker_connect_timeout_s`` is how long nodes wait for each other. The run starts with the nodes that have joined
     by then; others join later.
+
+    >>> client = SlurmRayClient(worker_connect_timeout_s=600)
+    >>> client.worker_connect_timeout_s
+    600
     """
 
     ray_dashboard_host: str = "0.0.0.0"

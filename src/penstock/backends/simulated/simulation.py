@@ -265,15 +265,22 @@ class Simulation:
         if worker is None:
             return
         self._count_lost(worker)
-        if self._laws[worker.pool].late_results and worker.batches:
-            batch = worker.batches[0]
-            late = tuple(worker.pending or self._outputs(self._laws[worker.pool], batch))
-            for output in late:
-                if worker.pool + 1 < len(self._laws):
-                    self._put(worker.pool + 1, output._replace(size=0), worker.node)
-                else:
+        if self._laws[worker.pool].late_results and worker.batches and not self._is_poisonous(worker.batches[0]):
+            batch, is_last = worker.batches[0], worker.pool + 1 == len(self._laws)
+            pending = worker.pending or deque(self._outputs(self._laws[worker.pool], batch))
+            late = []
+            while pending and (is_last or pending[0].size <= worker.credit):  # what it could store without asking
+                output = pending.popleft()
+                late.append(output)
+                if is_last:
                     self.trace.add_result(output.id, self._time)
-            self._immediate += [Emitted(worker_id, batch.batch, late), BatchDone(worker_id, batch.batch, 1.0)]
+                else:
+                    worker.credit -= output.size
+                    self._put(worker.pool + 1, output, worker.node)
+            if late:
+                self._immediate.append(Emitted(worker_id, batch.batch, tuple(late)))
+            if not pending:
+                self._immediate.append(BatchDone(worker_id, batch.batch, 1.0))
         self._immediate += self._gone(worker_id)
 
     def _lacks_inputs(self, action: RunBatch) -> bool:
@@ -299,7 +306,7 @@ class Simulation:
         worker.credit = batch.credit
         worker.began_at = self._time
         worker.service = sum(law.service(self._items[key].order, self._time, self._chance) for key in chosen)
-        fatal = any(set(law.poison(self._items[key].order)) & rows for key, rows in chosen.items())
+        fatal = self._is_poisonous(batch)
         fatal = fatal or self._happens(law.death_probability)
         worker.is_silent = worker.is_silent or self._happens(law.silence_probability)
         if self._happens(law.hang_probability):
@@ -322,6 +329,11 @@ class Simulation:
             return self._store(worker)
 
         self.at(self._time + worker.service, end)
+
+    def _is_poisonous(self, batch: RunBatch) -> bool:
+        """Tell whether a batch contains a row that kills its worker."""
+        poison = self._laws[int(batch.items[0].partition("/")[0])].poison
+        return any(set(poison(self._items[key].order)) & rows for key, rows in self._chosen(batch).items())
 
     def _chosen(self, batch: RunBatch) -> dict[str, set[int]]:
         """Return the selected items of a batch, with the numbers of their selected rows."""
