@@ -66,7 +66,7 @@ def test_run_with_more_data_in_flight_than_shared_memory_succeeds(size: str, tmp
 def test_doctor_reports_small_shared_memory(tmp_path: Path) -> None:
     command = with_small_disk(Path("/dev/shm"), "64m", [sys.executable, "-m", "penstock", "doctor"])
     said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stdout
-    assert "67.1 MB in /dev/shm, 67.1 MB free: this is little." in said
+    assert "67.1 MB in /dev/shm, 67.1 MB free: too small." in said
 
 
 def test_task_that_does_not_fit_into_shared_memory_is_written_to_disk(tmp_path: Path) -> None:
