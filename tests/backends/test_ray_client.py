@@ -227,9 +227,9 @@ def test_recipe_may_start_its_own_cluster(tmp_path: Path) -> None:
 SLURM_SCRIPT = """\
 import ray
 from penstock import SlurmRayClient
-from penstock.backends.ray.connect import join
+from penstock.backends.ray.connect import connect
 with SlurmRayClient(include_dashboard=False, object_store_memory=120_000_000, num_gpus=0) as client:
-    join(client.address)
+    connect(client.address)
     print("CPUs", ray.cluster_resources()["CPU"], flush=True)
     ray.shutdown()
 """
