@@ -50,7 +50,7 @@ def test_only_files_of_dead_processes_are_removed(tmp_path: Path) -> None:
         remove_leftovers(str(tmp_path))
     assert hidden(tmp_path) == before
     assert (tmp_path / "c.txt").read_bytes() == b"whole"
-    remove_leftovers(str(tmp_path), nobody_writes=True)
+    remove_leftovers(str(tmp_path), no_other_writer=True)
     assert hidden(tmp_path) == [".mine.penstock-tmp"]
 
 

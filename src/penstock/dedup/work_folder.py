@@ -84,9 +84,9 @@ class WorkFolder:
 
     def _remove_leftovers(self) -> None:
         for folder in self._outputs:
-            remove_leftovers(folder, nobody_writes=True)
+            remove_leftovers(folder, no_other_writer=True)
         for folder in [self._whole, *([self._generation] if self._generation else [])]:
-            remove_leftovers(folder, below=True, nobody_writes=True)
+            remove_leftovers(folder, below=True, no_other_writer=True)
 
     def plan(self, numbers: dict[str, int]) -> dict[str, int]:
         """Return the numbers that the interrupted run stored here; store and return ``numbers`` if there is none.

@@ -55,19 +55,19 @@ class OpenRun:
         for stage in self.plan.stages:
             stage.know_origins(())
         if self.has_locks:
-            self.remove_leftovers(nobody_writes=True)
+            self.remove_leftovers(no_other_writer=True)
         for lock in self.locks:
             lock.release()
 
-    def remove_leftovers(self, *, nobody_writes: bool = False) -> None:
+    def remove_leftovers(self, *, no_other_writer: bool = False) -> None:
         """Remove temporary files of killed workers (see ``storage.leftovers``)."""
         for stage in self.plan.stages:
             target, options = stage.writes_to(), getattr(stage, "storage_options", None)
             if target is not None:
-                remove_leftovers(target, options, nobody_writes=nobody_writes)
+                remove_leftovers(target, options, no_other_writer=no_other_writer)
         # A run folder that is not in a locked output may be shared with another run.
-        alone = nobody_writes and bool(self.locks) and not self.folder_asked_for
-        remove_leftovers(self.folder.path, self.folder.storage_options, below=True, nobody_writes=alone)
+        alone = no_other_writer and bool(self.locks) and not self.folder_asked_for
+        remove_leftovers(self.folder.path, self.folder.storage_options, below=True, no_other_writer=alone)
 
     def close(self) -> None:
         """Close the files."""
@@ -118,7 +118,7 @@ def open_run(
             run.journal = Journal(checkpoint_path, fingerprint(plan.stages, initial_tasks))
         # A journal without an input listing is that of a run which has not written any output.
         resuming = run.journal is not None and run.journal.input is not None
-        run.remove_leftovers(nobody_writes=True)
+        run.remove_leftovers(no_other_writer=True)
         origins = origins_of(plan, initial_tasks) if output is not None else []
         _before_run(plan, origins, resuming=resuming)
         if run.journal is not None:

@@ -38,12 +38,12 @@ def remove_leftovers(
     storage_options: dict[str, Any] | None = None,
     *,
     below: bool = False,
-    nobody_writes: bool = False,
+    no_other_writer: bool = False,
 ) -> None:
     """Remove temporary files in a folder; with ``below`` also in its subfolders.
 
     By default only files of dead processes of this machine are removed. A caller that holds the lock of the folder and
-    has no workers left sets ``nobody_writes``: then files from other machines are removed as well. Object stores have
+    has no workers left sets ``no_other_writer``: then files from other machines are removed as well. Object stores have
     no such files, because an object becomes visible only when it is complete.
     """
     filesystem, name = filesystem_of(folder, storage_options)
@@ -52,7 +52,7 @@ def remove_leftovers(
     for path, found in _temporary_files(name, below=below):
         its_machine, pid = found.group(1), int(found.group(2))
         with suppress(FileNotFoundError):
-            if nobody_writes or (its_machine == machine() and not is_alive(pid, Path(path).lstat().st_mtime)):
+            if no_other_writer or (its_machine == machine() and not is_alive(pid, Path(path).lstat().st_mtime)):
                 Path(path).unlink()
 
 
